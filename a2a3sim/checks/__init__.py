@@ -1,0 +1,1 @@
+"""Diagnosis: findings computed from the trace of a run."""

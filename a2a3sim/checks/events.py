@@ -1,0 +1,183 @@
+"""The records from which guaranteed happens-before is computed: threads, signal cells, updates and waits.
+
+A *thread* is one core while it runs one kernel. What it does is cut into *segments*: accesses to memory
+first, then notifies; a wait, or an access after a notify, begins the next one. Everything in a segment
+has the same clock, so a barrier over P ranks costs one clock and not P.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["ADD", "READ", "WRITE", "Cell", "Memory", "Region", "Thread", "ThreadSpec", "Update", "Wait"]
+
+READ, WRITE, ADD = 0, 1, 2  # kinds of access; atomic adds commute
+
+
+class ThreadSpec(NamedTuple):
+    """Who a thread is: a core of a rank, and the group (one kernel of one dispatch) it belongs to."""
+
+    rank: int
+    core: int = 0
+    group: int = 0
+    device: int | None = None  # the rank's, if None
+
+
+class Memory(NamedTuple):
+    """A device memory object; ``key`` stays the same from call to call."""
+
+    key: object
+    name: str
+    rank: int
+    device: int
+
+
+class Region(NamedTuple):
+    """``rows`` runs of ``row_bytes``, ``stride`` bytes apart, of one memory object (by its number)."""
+
+    memory: int
+    offset: int
+    rows: int
+    row_bytes: int
+    stride: int
+
+
+class Thread:
+    """One core in one kernel, while its operations are entered and afterwards."""
+
+    __slots__ = (
+        "acquires",
+        "column",
+        "core",
+        "device",
+        "end_row",
+        "end_segment",
+        "group",
+        "index",
+        "launch",
+        "pipes",
+        "rank",
+        "row",
+        "shared",
+        "state",
+        "syncs",
+    )
+
+    def __init__(self, index, rank, core, device, group, column, launch):
+        self.index = index
+        self.rank = rank
+        self.core = core
+        self.device = device
+        self.group = group
+        self.launch = launch  # the how-manieth dispatch of its device
+        self.column = column  # its component of the vector clocks
+        self.row = -1  # current segment
+        self.state = 2  # 0 accesses so far, 1 notifies too, 2 a wait stands before the next segment
+        self.acquires = []  # what the next segment's clock is joined with: waits, rows, lists of rows
+        self.pipes = None  # explicit fences: pipe -> [column, row, segment of the issue]
+        self.shared = False  # other threads of the same rank could see its updates of its own cells
+        self.end_row = self.end_segment = None
+        self.syncs = 0
+
+
+class Update:
+    """A notify, or a plain write to the bytes of a cell (``plain``)."""
+
+    __slots__ = ("cell", "column", "index", "op", "plain", "replaces", "row", "thread", "value", "when")
+
+    def __init__(self, cell, thread, row, index, value, replaces, op, when, plain=False):
+        self.cell = cell
+        self.thread = thread
+        self.column = thread.column
+        self.row = row
+        self.index = index  # grows along each column
+        self.value = value  # None: unknown
+        self.replaces = replaces  # Set or plain store, not Add
+        self.op = op
+        self.when = when
+        self.plain = plain
+
+
+class Wait:
+    """A wait of one thread on a cell of its rank."""
+
+    __slots__ = (
+        "cell",
+        "column",
+        "done",
+        "equal",
+        "gain",
+        "index",
+        "needs",
+        "op",
+        "own",
+        "row",
+        "solver",
+        "source",
+        "thread",
+        "value",
+        "when",
+    )
+
+    def __init__(self, cell, thread, index, value, equal, op, when, done, own):
+        self.cell = cell
+        self.thread = thread
+        self.column = thread.column
+        self.index = index
+        self.value = value
+        self.equal = equal
+        self.op = op
+        self.when = when
+        self.done = done  # False: the run ended while it waited
+        self.own = own  # how many of its own column's updates of the cell precede it
+        self.row = -1  # the segment that follows
+        self.source = -1  # the segment whose clock it acquires, where that is known without clocks
+        self.solver = None  # what computes the clock it acquires, where it is not
+        self.gain = None  # that clock
+        self.needs = {}  # column -> index of the last of its updates that it cannot do without
+
+    def holds(self, value: int) -> bool:
+        """Does the predicate hold for this value of the cell?"""
+        return value == self.value if self.equal else value >= self.value
+
+
+class Cell:
+    """One int32 signal cell of one rank's window."""
+
+    __slots__ = (
+        "by",
+        "carried",
+        "fresh",
+        "level",
+        "memory",
+        "offset",
+        "origin",
+        "own_sums",
+        "plain",
+        "profiles",
+        "rank",
+        "replaced",
+        "start",
+        "waits",
+    )
+
+    def __init__(self, memory: int, offset: int, rank: int):
+        self.memory = memory
+        self.offset = offset
+        self.rank = rank
+        self.by: dict[int, list[Update]] = {}  # column -> its updates, in program order
+        self.waits: list[Wait] = []
+        self.replaced = False  # some update is a Set
+        self.plain = False  # plain accesses write its bytes
+        self.start = 0  # value when the call starts
+        self.fresh = 0  # value of a fresh window
+        self.carried = None  # start value up to which waits of earlier calls needed credits, or None
+        self.origin = None  # "launch" or "data": where a start value that is not fresh comes from
+        self.level: dict[int, int] = {}  # column -> credits its waits needed so far
+        self.profiles: dict = {}
+        self.own_sums: dict = {}
+
+    def updates(self):
+        """All updates, column by column."""
+        for updates in self.by.values():
+            yield from updates

@@ -1,0 +1,62 @@
+"""Errors a user may meet. Each message says what was wrong, where, what was found and what would be right."""
+
+__all__ = [
+    "A2A3Error",
+    "ConfigError",
+    "DeadlockError",
+    "InternalError",
+    "InvalidOperationError",
+    "KernelError",
+    "NumericsError",
+    "ParserError",
+    "ParserSyntaxError",
+    "ParserTypeError",
+]
+
+
+class A2A3Error(Exception):
+    """Base of every error that a2a3sim raises on purpose."""
+
+
+class ConfigError(A2A3Error, ValueError):
+    """A platform file, an override, a flag or a configuration object is wrong (exit code 2)."""
+
+
+class KernelError(A2A3Error):
+    """The simulated program did something the machine cannot do: bounds, capacity, type, alignment."""
+
+
+class DeadlockError(KernelError):
+    """Nothing can run any more and at least one core waits.
+
+    Attributes:
+        report: the full text, one paragraph per parked core.
+    """
+
+    def __init__(self, message: str, report: str = "") -> None:
+        super().__init__(message)
+        self.report = report or message
+
+
+class NumericsError(A2A3Error):
+    """A result differs from its reference beyond the tolerance that was asked for."""
+
+
+class ParserError(A2A3Error):
+    """PyPTO's base class for errors in a program body (upstream raises them at decoration time)."""
+
+
+class InvalidOperationError(ParserError, ValueError, TypeError):
+    """An operation of the language was called with a wrong kind of operand or a bad value."""
+
+
+class ParserSyntaxError(ParserError, ValueError):
+    """A construct stands where the language does not allow it."""
+
+
+class ParserTypeError(ParserError, TypeError):
+    """A callee or keyword is of the wrong kind, such as ``device=`` on a kernel."""
+
+
+class InternalError(A2A3Error, RuntimeError):
+    """PyPTO's InternalError: a program breaks an invariant between its parts."""

@@ -1,0 +1,73 @@
+"""Where code runs: a host body that is being recorded, an orchestration on a device, or a kernel on a core.
+
+The current context lives in the greenlet's own context variables, so kernels never see each other's.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+
+from a2a3sim.errors import ParserSyntaxError
+from a2a3sim.models.core import Core
+from a2a3sim.models.operation import Lane
+
+__all__ = ["KernelContext", "caller_site", "current", "enter", "kernel_context", "leave"]
+
+_current: ContextVar = ContextVar("a2a3sim context", default=None)
+
+current = _current.get
+
+
+def enter(context):
+    """Make a context current; returns the token for `leave`."""
+    return _current.set(context)
+
+
+def leave(token) -> None:
+    """Go back to the context before `enter`."""
+    _current.reset(token)
+
+
+class KernelContext:
+    """A kernel on one core.
+
+    Attributes:
+        machine: the modelled hardware (`a2a3sim.models.machine.Machine`).
+        device: the platform's device on which the core is.
+        bytes: the run moves real bytes.
+        group: the blocks of this kernel on its device, for `sync_all`.
+        site: the user's call site while a built-in collective runs, else None.
+    """
+
+    level = "kernel"
+    __slots__ = ("bytes", "core", "device", "group", "lane", "machine", "site", "strict")
+
+    def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group) -> None:
+        self.machine = machine
+        self.core = core
+        self.lane = lane
+        self.device = device
+        self.bytes = keeps_bytes
+        self.group = group
+        self.site = None
+        self.strict = core.fences == "statement"
+
+
+def kernel_context(what: str) -> KernelContext:
+    """The kernel that is running.
+
+    Raises:
+        ParserSyntaxError: outside of a kernel.
+    """
+    context = _current.get()
+    if context is None or context.level != "kernel":
+        where = "outside of a program" if context is None else f"in a {context.level} body"
+        raise ParserSyntaxError(f"{what} stands {where}; it belongs into a kernel (InCore function)")
+    return context
+
+
+def caller_site(depth: int = 2):
+    """The user's call site as (code object, instruction offset), cheap to take and resolved when shown."""
+    frame = sys._getframe(depth)
+    return (frame.f_code, frame.f_lasti)

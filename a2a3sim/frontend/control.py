@@ -1,0 +1,103 @@
+"""Loops, blocks and phases of kernel code."""
+
+from __future__ import annotations
+
+from sys import _getframe
+
+from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
+from a2a3sim.frontend.context import current, kernel_context
+from a2a3sim.frontend.dynamic import dim_value
+from a2a3sim.models.operation import Operation
+
+__all__ = ["const", "drain", "fence", "get_block_idx", "get_block_num", "phase", "pl_range", "spmd", "sync_all"]
+
+
+def pl_range(*bounds):
+    """``pl.range(stop)``, ``(start, stop)`` or ``(start, stop, step)``: a loop on the scalar pipe."""
+    if not 1 <= len(bounds) <= 3:
+        raise InvalidOperationError(f"pl.range takes 1 to 3 numbers, got {len(bounds)}")
+    return range(*(dim_value(b) for b in bounds))
+
+
+def const(value, dtype):
+    """A constant of a dtype; plain numbers do."""
+    return dtype.numpy.type(value).item()
+
+
+def get_block_idx() -> int:
+    """Which of the kernel's blocks this core runs, from 0."""
+    return kernel_context("pl.get_block_idx").lane.block
+
+
+def get_block_num() -> int:
+    """On how many cores of the device the kernel runs."""
+    return kernel_context("pl.get_block_num").lane.blocks
+
+
+class spmd:  # noqa: N801 - used as `with pl.spmd(n):`
+    """``with pl.spmd(n):`` around a kernel call in an orchestration: the kernel runs as n blocks on n cores.
+
+    Raises:
+        ParserSyntaxError: outside of an orchestration.
+        InvalidOperationError: n is not positive.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = dim_value(blocks)
+        if self.blocks < 1:
+            raise InvalidOperationError(f"pl.spmd: the number of blocks must be positive, got {self.blocks}")
+
+    def __enter__(self):
+        context = current()
+        if context is None or context.level != "orchestration":
+            raise ParserSyntaxError("pl.spmd stands around a kernel call in an orchestration")
+        self._before = context.blocks
+        context.blocks = self.blocks
+        self._context = context
+        return self
+
+    def __exit__(self, *_exc):
+        self._context.blocks = self._before
+
+
+class phase:  # noqa: N801 - used as `with pl.phase("..."):`
+    """``with pl.phase("reduce-scatter"):`` names what a rank does there, for reports; it costs nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = str(name)
+
+    def __enter__(self):
+        self._mark(self.name, _getframe(1))
+        return self
+
+    def __exit__(self, *_exc):
+        self._mark(None, _getframe(1))
+
+    @staticmethod
+    def _mark(name: str | None, frame) -> None:
+        ctx = kernel_context("pl.phase")
+        op = Operation(ctx.lane, "phase", "S", (frame.f_code, frame.f_lasti))
+        op.value = name
+        ctx.core.mark(op)
+
+
+def sync_all() -> None:
+    """Barrier of a kernel's blocks on one device: nobody leaves before all have come and their writes are visible."""
+    ctx = kernel_context("pl.system.sync_all")
+    frame = _getframe(1)
+    ctx.group.arrive(ctx.core, Operation(ctx.lane, "sync_all", "S", (frame.f_code, frame.f_lasti)))
+
+
+def fence() -> None:
+    """The scalar pipe stands until all earlier writes of this core are visible everywhere."""
+    _fence("fence", True, _getframe(1))
+
+
+def drain() -> None:
+    """The scalar pipe stands until this core's pipes are empty: earlier writes have left it, no more."""
+    _fence("drain", False, _getframe(1))
+
+
+def _fence(kind: str, visible: bool, frame) -> None:
+    ctx = kernel_context(f"pl.system.{kind}")
+    ctx.core.fence(Operation(ctx.lane, kind, "S", (frame.f_code, frame.f_lasti)), visible)

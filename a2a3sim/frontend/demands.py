@@ -1,0 +1,303 @@
+"""The one place that translates operations of the language into demands on the hardware.
+
+Each function builds the record of an operation, says which bytes it touches, which path its bytes take and
+what becomes of them, and hands it to the core. Public functions of the language check their arguments and
+come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from a2a3sim.errors import KernelError
+from a2a3sim.frontend.context import KernelContext
+from a2a3sim.frontend.handles import Region, Tensor, Tile
+from a2a3sim.models.operation import Access, Operation
+
+__all__ = ["copy", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
+
+
+def _accesses(memory, region: Region) -> tuple[Access, ...]:
+    spans = region.spans
+    if len(spans) == 1:
+        offset, rows, row_bytes, stride = spans[0]
+        return (Access(memory, offset, rows, row_bytes, stride),)
+    return tuple(Access(memory, *span) for span in spans)
+
+
+def _make_tile(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple = ()) -> None:
+    """Give a new tile its place in UB."""
+    nbytes = tile.dtype.itemsize
+    for size in tile.shape:
+        nbytes *= size
+    core = ctx.core
+    limit = core.costs.ub
+    if limit is not None and nbytes > limit:
+        raise KernelError(
+            f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {nbytes} B, but UB holds {limit} B "
+            f"for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
+        )
+    tile.life = core.make_tile(op, nbytes, operands)
+
+
+def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, shape, peer: int | None) -> Tile:
+    """MTE2: a rectangle of global memory, local or (``peer`` given) remote, becomes a tile.
+
+    Args:
+        region: what is read.
+        shape: the tile's allocated extents; larger than the region where only part of it is valid.
+    """
+    op = Operation(ctx.lane, kind, "MTE2", ctx.site or site)
+    memory = tensor.memory
+    op.reads = _accesses(memory, region)
+    op.nbytes = region.nbytes
+    op.peer = peer
+    op.path = ctx.machine.fabric.load(ctx.device, memory.device)
+    dtype = tensor.layout.dtype
+    valid = region.shape
+    if len(valid) != len(shape):
+        valid = valid[-len(shape) :]
+    tile = Tile(shape, dtype, op, valid)
+    array = tensor.array
+    if array is not None:
+        index = region.index
+        if valid == shape:
+
+            def take():
+                tile.data = array[index].reshape(shape).copy()
+        else:
+            whole = tuple(slice(0, v) for v in valid)
+
+            def take():
+                data = np.zeros(shape, dtype.numpy)
+                data[whole] = array[index].reshape(valid)
+                tile.data = data
+
+        op.work = take
+    core = ctx.core
+    _make_tile(ctx, op, tile)
+    core.use_tiles(op, (tile.life,))
+    core.issue(op)
+    return tile
+
+
+def store(
+    ctx: KernelContext, site, kind: str, tile: Tile, tensor: Tensor, region: Region, peer: int | None, add: bool
+) -> None:
+    """MTE3: a tile's valid part goes to a rectangle of global memory, replacing or adding."""
+    op = Operation(ctx.lane, kind, "MTE3", ctx.site or site)
+    memory = tensor.memory
+    op.writes = _accesses(memory, region)
+    op.nbytes = region.nbytes
+    op.peer = peer
+    op.atomic = add
+    op.path = ctx.machine.fabric.store(ctx.device, memory.device)
+    op.deps = op.operands = (tile.op,)
+    op.work = _deposit(ctx, op, tile, tensor, region, add)
+    core = ctx.core
+    core.use_tiles(op, (tile.life,))
+    core.issue(op)
+    if ctx.strict and (memory.kind == "window"):
+        core.hold(op)
+
+
+def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region, add: bool) -> Callable | None:
+    """What a store does to memory at its visibility instant; None where no bytes are kept."""
+    array, memory = tensor.array, tensor.memory
+    if array is None:
+        return None
+    valid = None if tile.valid == tile.shape else tuple(slice(0, v) for v in tile.valid)
+    index, shape = region.index, tuple(s.stop - s.start for s in region.index)
+    signals = ctx.machine.signals
+
+    def put_down():
+        data = tile.data
+        if data is None:
+            error = KernelError(
+                f"{memory.name} keeps its bytes in this timing-only run, but a tile without bytes is stored to it"
+            )
+            error.site, error.lane = op.site, op.lane  # raised by the machine, not under the user's frame
+            raise error
+        if valid is not None:
+            data = data[valid]
+        if add:
+            array[index] += data.reshape(shape)
+        else:
+            array[index] = data.reshape(shape)
+        if memory.signal:
+            signals.stored(memory)
+
+    return put_down
+
+
+def vector(
+    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None
+) -> Tile:
+    """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called."""
+    op = Operation(ctx.lane, instr, "V", ctx.site or site)
+    tile = Tile(shape, dtype, op, valid)
+    widest = dtype
+    for operand in operands:
+        if operand.dtype.itemsize > widest.itemsize:
+            widest = operand.dtype
+    op.value = ctx.machine.vector_ps(ctx.device, instr, widest, shape)
+    op.deps = op.operands = tuple([t.op for t in operands])
+    lives = tuple([t.life for t in operands])
+
+    def work():
+        for operand in operands:
+            if operand.data is None:
+                return
+        tile.data = compute()
+
+    if ctx.bytes:
+        op.work = work
+    core = ctx.core
+    _make_tile(ctx, op, tile, lives)
+    core.use_tiles(op, (*lives, tile.life))
+    core.issue(op)
+    return tile
+
+
+def fill(ctx: KernelContext, site, shape, dtype, value) -> Tile:
+    """V: a tile of one value."""
+    return vector(ctx, site, "fill", dtype, shape, (), lambda: np.full(shape, value, dtype.numpy))
+
+
+def copy(
+    ctx: KernelContext,
+    site,
+    kind: str,
+    source: tuple[Tensor, Region, int | None],
+    target: tuple[Tensor, Region, int | None],
+    chunks,
+    pipelined: bool,
+    add: bool,
+) -> None:
+    """``put`` and ``get``: chunk by chunk through a staging tile in UB, a load and a store each.
+
+    Without ``pipelined`` there is one staging tile, so a chunk's load waits until the previous chunk's bytes
+    have left it; with it there are two. Only the last chunk's acknowledgement is waited for.
+
+    Args:
+        chunks: list of (source region, target region, staging shape).
+    """
+    core, fabric = ctx.core, ctx.machine.fabric
+    src, _, src_peer = source
+    dst, _, dst_peer = target
+    load_path = fabric.load(ctx.device, src.memory.device)
+    store_path = fabric.store(ctx.device, dst.memory.device)
+    site = ctx.site or site
+    in_tile: list[Operation] = []  # stores that still hold a staging tile
+    life_of: list = []
+    tiles = 2 if pipelined else 1
+    last = None
+    for k, (src_region, dst_region, shape) in enumerate(chunks):
+        take = Operation(ctx.lane, kind, "MTE2", site)
+        take.reads = _accesses(src.memory, src_region)
+        take.nbytes, take.peer, take.path = src_region.nbytes, src_peer, load_path
+        tile = Tile(shape, src.layout.dtype, take)
+        if k < tiles:
+            _make_tile(ctx, take, tile)
+            life_of.append(tile.life)
+        else:
+            tile.life = life_of[k % tiles]
+        give = Operation(ctx.lane, kind, "MTE3", site)
+        give.writes = _accesses(dst.memory, dst_region)
+        give.nbytes, give.peer, give.path, give.atomic = dst_region.nbytes, dst_peer, store_path, add
+        give.deps = give.operands = (take,)
+        if src.array is not None:
+            take.work = _take(tile, src.array, src_region, shape)
+        give.work = _deposit(ctx, give, tile, dst, dst_region, add)
+        if k >= tiles:
+            take.staged = in_tile[k - tiles]
+        core.use_tiles(take, (tile.life,))
+        core.issue(take)
+        core.use_tiles(give, (tile.life,))
+        core.issue(give)
+        in_tile.append(give)
+        last = give
+    if ctx.strict and last is not None:
+        core.hold(last)
+
+
+def _take(tile: Tile, array, region: Region, shape) -> Callable:
+    index = region.index
+
+    def take():
+        tile.data = array[index].reshape(shape).copy()
+
+    return take
+
+
+def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
+    """S: a blocking load of one element of the device's own memory."""
+    memory = tensor.memory
+    array = tensor.array
+    if array is None and memory.data is not None:
+        # Signal cells of a timing-only run appeared after this view was made.
+        array = memory.typed(tensor.layout.dtype.numpy, tensor.layout.base, tensor.layout.shape, tensor.layout.strides)
+    if array is None:
+        raise KernelError(
+            f"a timing-only run keeps no bytes of {tensor.name}, but the program reads a scalar from it: "
+            f"name it in keep=[{tensor.name!r}] or run with bytes"
+        )
+    op = Operation(ctx.lane, "read", "S", ctx.site or site)
+    op.reads = _accesses(memory, region)
+    op.nbytes = region.nbytes
+    op.path = ctx.machine.fabric.load(ctx.device, memory.device)
+    index = tuple(s.start for s in region.index)
+    found = []
+    op.work = lambda: found.append(array[index])
+    core = ctx.core
+    core.sync()
+    core.issue(op)
+    core.hold(op)
+    return found[0].item()
+
+
+def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value) -> None:
+    """S: a store of one element of the device's own memory; waits until it is visible."""
+    memory = tensor.memory
+    op = Operation(ctx.lane, "write", "S", ctx.site or site)
+    op.writes = _accesses(memory, region)
+    op.nbytes = region.nbytes
+    op.path = ctx.machine.fabric.store(ctx.device, memory.device)
+    array = tensor.array
+    if array is not None:
+        index, signals = tuple(s.start for s in region.index), ctx.machine.signals
+
+        def put_down():
+            array[index] = value
+            if memory.signal:
+                signals.stored(memory)
+
+        op.work = put_down
+    core = ctx.core
+    core.sync()
+    core.issue(op)
+    core.hold(op)
+
+
+def notify(ctx: KernelContext, site, target: Tensor, region: Region, peer: int, value: int, add: bool) -> None:
+    """S: a signal to one cell of a rank; it travels one latency and is applied there."""
+    op = Operation(ctx.lane, "notify", "S", ctx.site or site)
+    memory = target.memory
+    memory.signal = True
+    op.cell = (memory, region.spans[0][0])
+    op.action = "add" if add else "set"
+    op.value = value
+    op.peer = peer
+    ctx.core.notify(op, ctx.machine.fabric.latency(ctx.device, memory.device), memory.device == ctx.device)
+
+
+def wait(ctx: KernelContext, site, signal: Tensor, region: Region, value: int, at_least: bool) -> None:
+    """S: block until a cell of the own slice satisfies the comparison."""
+    op = Operation(ctx.lane, "wait", "S", ctx.site or site)
+    signal.memory.signal = True
+    op.cell = (signal.memory, region.spans[0][0])
+    op.action = "ge" if at_least else "eq"
+    op.value = value
+    ctx.core.wait(op)

@@ -1,0 +1,162 @@
+"""``pl.dynamic``: dimensions whose value is known when a function is called.
+
+A dynamic dimension stands in annotations (also inside expressions) and, in bodies, as the number that it
+is bound to. Each call of a function binds the names in its annotations from the shapes of its own
+arguments; a stack per kernel keeps the bindings apart.
+"""
+
+from __future__ import annotations
+
+import operator
+from contextvars import ContextVar
+
+from a2a3sim.errors import InvalidOperationError
+
+__all__ = ["Dim", "bound", "dim_value", "dynamic", "unify"]
+
+_bindings: ContextVar[dict[str, int] | None] = ContextVar("dynamic dimensions", default=None)
+
+
+class Dim:
+    """A dynamic dimension or an arithmetic expression with one."""
+
+    __slots__ = ("_compute", "names", "text")
+
+    def __init__(self, text: str, compute, names: tuple[str, ...]) -> None:
+        self.text = text
+        self._compute = compute
+        self.names = names
+
+    def value(self, bindings: dict[str, int] | None = None) -> int:
+        """The number it stands for; InvalidOperationError if a name is not bound here."""
+        if bindings is None:
+            bindings = _bindings.get()
+        missing = [n for n in self.names if bindings is None or n not in bindings]
+        if missing:
+            raise InvalidOperationError(
+                f"dynamic dimension {missing[0]!r} has no value here: no argument of the running function has it"
+            )
+        return self._compute(bindings)
+
+    def __index__(self) -> int:
+        return self.value()
+
+    __int__ = __index__
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        return self.value() != 0
+
+    def __eq__(self, other) -> bool:
+        if isinstance(other, Dim) and self.text == other.text:
+            return True
+        return _number(self) == _number(other)
+
+    def __hash__(self) -> int:
+        return hash(_number(self))
+
+    def __lt__(self, other):
+        return _number(self) < _number(other)
+
+    def __le__(self, other):
+        return _number(self) <= _number(other)
+
+    def __gt__(self, other):
+        return _number(self) > _number(other)
+
+    def __ge__(self, other):
+        return _number(self) >= _number(other)
+
+    def __neg__(self):
+        return Dim(f"-{self.text}", lambda b: -self._compute(b), self.names)
+
+
+def _number(value):
+    return value.value() if isinstance(value, Dim) else value
+
+
+def _binary(symbol: str, op):
+    def forward(self, other):
+        return _combine(symbol, op, self, other)
+
+    def backward(self, other):
+        return _combine(symbol, op, other, self)
+
+    return forward, backward
+
+
+def _combine(symbol, op, a, b):
+    names = tuple(dict.fromkeys((*getattr(a, "names", ()), *getattr(b, "names", ()))))
+    bindings = _bindings.get()
+    if bindings is not None and all(n in bindings for n in names):
+        return op(_number(a), _number(b))
+
+    def compute(bindings):
+        left = a._compute(bindings) if isinstance(a, Dim) else a
+        right = b._compute(bindings) if isinstance(b, Dim) else b
+        return op(left, right)
+
+    return Dim(f"({a!r} {symbol} {b!r})", compute, names)
+
+
+for _symbol, _name, _op in (
+    ("+", "add", operator.add),
+    ("-", "sub", operator.sub),
+    ("*", "mul", operator.mul),
+    ("//", "floordiv", operator.floordiv),
+    ("%", "mod", operator.mod),
+):
+    _forward, _backward = _binary(_symbol, _op)
+    setattr(Dim, f"__{_name}__", _forward)
+    setattr(Dim, f"__r{_name}__", _backward)
+
+
+def dynamic(name: str) -> Dim:
+    """A dynamic dimension, ``NR = pl.dynamic("NR")``.
+
+    Raises:
+        InvalidOperationError: if the name is not an identifier.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise InvalidOperationError(f"pl.dynamic: name must be an identifier, got {name!r}")
+    return Dim(name, lambda bindings: bindings[name], (name,))
+
+
+def dim_value(value) -> int:
+    """A dimension, offset or count as a plain int.
+
+    Raises:
+        InvalidOperationError: if it is not an integer.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidOperationError(f"expected an integer, got {value!r}") from None
+
+
+def unify(dims, shape, bindings: dict[str, int]) -> str | None:
+    """Bind the plain names in ``dims`` from ``shape``; returns what does not fit, or None."""
+    if len(dims) != len(shape):
+        return f"rank {len(shape)} instead of {len(dims)}"
+    for dim, size in zip(dims, shape, strict=True):
+        if isinstance(dim, Dim) and dim.names == (dim.text,):
+            if bindings.setdefault(dim.text, size) != size:
+                return f"{dim.text} = {size} where another argument says {bindings[dim.text]}"
+    return None
+
+
+class bound:  # noqa: N801 - used as `with bound(...)`
+    """Context manager: the bindings in force while a function's body runs."""
+
+    __slots__ = ("_bindings", "_token")
+
+    def __init__(self, bindings: dict[str, int]) -> None:
+        self._bindings = bindings
+
+    def __enter__(self) -> None:
+        self._token = _bindings.set(self._bindings)
+
+    def __exit__(self, *_exc) -> None:
+        _bindings.reset(self._token)

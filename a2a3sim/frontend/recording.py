@@ -1,0 +1,196 @@
+"""The host body, recorded: which kernels go to which devices on which windows.
+
+A host body runs once, before anything is simulated: launching each dispatch when the loop reaches it would
+deadlock (rank 0 would wait for ranks that have not been launched), and which ranks share a window is known
+only after the last dispatch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from a2a3sim.frontend.arguments import HostBuffer, HostTensor
+from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxError, ParserTypeError
+from a2a3sim.frontend.context import current
+from a2a3sim.frontend.dynamic import dim_value
+from a2a3sim.frontend.handles import Layout, row_major
+from a2a3sim.frontend.types import DataType, as_dtype
+
+__all__ = ["Dispatch", "HostContext", "Recording", "WindowBuffer", "WindowView", "host_context"]
+
+
+class WindowBuffer:
+    """A window allocated by the host body: ``nbytes`` on each rank of a domain that is inferred later."""
+
+    __slots__ = ("devices", "index", "name", "nbytes", "viewed")
+
+    def __init__(self, index: int, name: str, nbytes: int) -> None:
+        self.index = index
+        self.name = name
+        self.nbytes = nbytes
+        self.viewed = False
+        self.devices: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<window buffer {self.name}, {self.nbytes} B per rank>"
+
+
+class WindowView:
+    """``pld.window(buffer, shape, dtype=)``: a typed view that dispatches take as an argument."""
+
+    __slots__ = ("buffer", "layout")
+
+    def __init__(self, buffer: WindowBuffer, layout: Layout) -> None:
+        self.buffer = buffer
+        self.layout = layout
+
+    @property
+    def shape(self) -> list[int]:
+        """Extents in elements."""
+        return list(self.layout.shape)
+
+    @property
+    def dtype(self) -> DataType:
+        """Element type."""
+        return self.layout.dtype
+
+    def __getitem__(self, key) -> WindowView:
+        return WindowView(self.buffer, self.layout.view(key))
+
+    def __repr__(self) -> str:
+        return f"<window {self.layout.name} {self.shape} {self.dtype!r}>"
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """One function on one device, as the host body asked for it."""
+
+    index: int
+    function: object  # a2a3sim.frontend.program.Function
+    owner: object  # the program object that is `self` in the class form, or None
+    args: tuple
+    device: int
+    blocks: int = 1
+    site: tuple | None = None
+
+
+@dataclass(slots=True)
+class Recording:
+    """What a host body asked for, in order.
+
+    Attributes:
+        tasks: dispatches (and host tasks) in program order.
+        result: what the body returned.
+    """
+
+    world: int
+    buffers: list[WindowBuffer] = field(default_factory=list)
+    tasks: list[Dispatch] = field(default_factory=list)
+    result: object = None
+
+    def infer_domains(self) -> None:
+        """Give each window the devices of all dispatches that take a view of it.
+
+        Raises:
+            InternalError: a window that is never viewed or never dispatched.
+        """
+        devices: dict[WindowBuffer, dict[int, None]] = {b: {} for b in self.buffers}
+        for task in self.tasks:
+            for arg in task.args:
+                if isinstance(arg, WindowView):
+                    devices[arg.buffer][task.device] = None
+        for buffer, found in devices.items():
+            if not buffer.viewed:
+                raise InternalError(f"window buffer {buffer.name} is allocated but never viewed by pld.window")
+            if not found:
+                raise InternalError(
+                    f"window buffer {buffer.name} is never passed to a dispatch, so no rank would have it"
+                )
+            buffer.devices = tuple(sorted(found))
+
+
+class HostContext:
+    """A host body while it is recorded."""
+
+    level = "host"
+
+    def __init__(self, world: int) -> None:
+        self.recording = Recording(world)
+        self.next_device = 0  # of a dispatch without device=, round robin
+        self._names: dict[str, int] = {}
+
+    def name(self, wanted: str | None) -> str:
+        """A name for a buffer that no other has."""
+        wanted = wanted or "window"
+        count = self._names.get(wanted, 0)
+        self._names[wanted] = count + 1
+        return wanted if count == 0 else f"{wanted}#{count}"
+
+    def allocate(self, nbytes: int, name: str | None) -> WindowBuffer:
+        """A new window buffer."""
+        buffer = WindowBuffer(len(self.recording.buffers), self.name(name), nbytes)
+        self.recording.buffers.append(buffer)
+        return buffer
+
+    def call(self, function, owner, args, device, site):
+        """A function of the program is called from the host body.
+
+        Raises:
+            ParserTypeError: a kernel, which only an orchestration can call.
+        """
+        if function.kind == "host":
+            return function.run(owner, function.bind(args))
+        if function.kind != "orchestration":
+            raise ParserTypeError(
+                f"the host body calls {function.name}, a {function.kind}; it can dispatch orchestrations only"
+                + ("" if device is None else ", and device= belongs to those")
+            )
+        self.dispatch(function, owner, args, device, site)
+        return function.returned(args)
+
+    def dispatch(self, function, owner, args, device, site) -> None:
+        """Record a kernel for one device.
+
+        Raises:
+            ParserTypeError: ``device`` is no integer.
+            InvalidOperationError: no such device, or an argument that a device cannot take.
+        """
+        world = self.recording.world
+        if device is None:
+            device, self.next_device = self.next_device, (self.next_device + 1) % world
+        else:
+            try:
+                device = dim_value(device)
+            except InvalidOperationError:
+                raise ParserTypeError(
+                    f"device= must be a rank number or the variable of a pl.range loop, got {device!r}"
+                ) from None
+            if not 0 <= device < world:
+                raise InvalidOperationError(
+                    f"device={device} of {function.name}, but the program runs on ranks 0..{world - 1}"
+                )
+        function.check_arguments(args)
+        tasks = self.recording.tasks
+        tasks.append(Dispatch(len(tasks), function, owner, tuple(args), device, site=site))
+
+    def created(self, name: str, shape, dtype) -> HostTensor:
+        """A host intermediate (`pl.create_tensor`), zero-filled."""
+        dtype = as_dtype(dtype)
+        shape = tuple(dim_value(s) for s in shape)
+        buffer = HostBuffer(self.name(name), np.zeros(shape, dtype.numpy), created=True)
+        return HostTensor(buffer, Layout(buffer.name, shape, dtype, 0, row_major(shape, dtype.itemsize)))
+
+
+def host_context(what: str) -> HostContext:
+    """The host body that is being recorded.
+
+    Raises:
+        ParserSyntaxError: anywhere else.
+    """
+    context = current()
+    if context is None or context.level != "host":
+        where = "outside of a program" if context is None else f"in a {context.level} body"
+        raise ParserSyntaxError(f"{what} stands {where}; it belongs into the host body (level=HOST)")
+    return context

@@ -1,0 +1,144 @@
+"""Barriers and phases: where a core stops for others, and what it does in between.
+
+A barrier is a maximal run of consecutive waits of one core. A phase is what a rank does between two
+barriers, called ``phase k`` after the barriers before it, unless the program names it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from a2a3sim.models.operation import UNKNOWN
+
+__all__ = ["Span", "barrier_count", "phase_spans", "phase_union"]
+
+# Neither moves nor computes anything, so none of them ends a run of waits.
+_TRANSPARENT = frozenset({"phase", "sync_all", "fence", "drain"})
+_SYNCHRONISE = frozenset({"wait", "sync_all"})
+_SIGNAL = frozenset({"notify", "fence", "drain"})
+
+
+class Span(NamedTuple):
+    """One phase of one core, in the clock's ps."""
+
+    name: str
+    rank: int
+    start: int
+    end: int
+    remote_bytes: int
+
+
+def _by_core(lanes) -> list[list]:
+    cores: dict[tuple[int, int], list] = {}
+    for lane in sorted(lanes, key=lambda lane: (lane.start, lane.index)):
+        cores.setdefault((lane.rank, lane.core), []).append(lane)
+    return [cores[key] for key in sorted(cores)]
+
+
+def barrier_count(lanes) -> int:
+    """Maximal runs of consecutive waits, of the core that has most of them."""
+    most = 0
+    for core in _by_core(lanes):
+        runs = 0
+        for lane in core:
+            waiting = False
+            for op in lane.operations:
+                kind = op.kind
+                if kind == "wait":
+                    if not waiting:
+                        runs += 1
+                        waiting = True
+                elif waiting and kind not in _TRANSPARENT:
+                    waiting = False
+        most = max(most, runs)
+    return most
+
+
+class _Open:
+    """A phase of one core that still grows."""
+
+    __slots__ = ("end", "name", "remote", "start")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.start = self.end = UNKNOWN
+        self.remote = 0
+
+
+def phase_spans(lanes) -> list[Span]:
+    """Every core's phases in order.
+
+    Named phases last from their first operation to the last end of one, whatever they contain. In between, a
+    phase holds moves, computation and scalar accesses; the notifies that end it are part of the barrier. Its
+    number counts all stretches of synchronisation before it, so ranks and cores that skip one keep step.
+    """
+    spans: list[Span] = []
+    for core in _by_core(lanes):
+        number = 1
+        for lane in core:
+            if lane.operations and lane is not core[0]:
+                number += 1
+            number = _lane_spans(lane, number, spans)
+    return spans
+
+
+def _lane_spans(lane, number: int, spans: list[Span]) -> int:
+    rank = lane.rank
+    names: list[str] = []
+    found: list[_Open] = []
+    phase: _Open | None = None
+    synchronising = False
+    for op in lane.operations:
+        kind = op.kind
+        if kind == "phase":
+            if op.value:
+                names.append(op.value)
+            elif names:
+                names.pop()
+            phase = None
+            continue
+        if kind in _SYNCHRONISE:
+            synchronising = True
+            if not names:
+                phase = None
+                continue
+        elif kind in _SIGNAL:
+            if not names:
+                continue
+        elif synchronising:
+            synchronising = False
+            number += 1
+        if op.begun < 0:
+            continue
+        if phase is None:
+            phase = _Open(names[-1] if names else f"phase {number}")
+            phase.start = phase.end = op.begun
+            found.append(phase)
+        phase.end = max(phase.end, op.end)
+        if op.peer is not None and op.peer != rank and op.drained >= 0:
+            phase.remote += op.nbytes
+    spans += [Span(p.name, rank, p.start, p.end, p.remote) for p in found]
+    return number
+
+
+def phase_union(spans, origin: int = 0) -> list[dict]:
+    """The entries of ``phases``: each name from its first start to its last end on any rank."""
+    union: dict[str, list[int]] = {}
+    for span in spans:
+        seen = union.get(span.name)
+        if seen is None:
+            union[span.name] = [span.start, span.end, span.remote_bytes]
+        else:
+            seen[0] = min(seen[0], span.start)
+            seen[1] = max(seen[1], span.end)
+            seen[2] += span.remote_bytes
+    order = sorted(union, key=lambda name: (union[name][0], union[name][1]))  # stable: then first appearance
+    return [
+        {
+            "name": name,
+            "start_ps": union[name][0] - origin,
+            "end_ps": union[name][1] - origin,
+            "remote_bytes": union[name][2],
+        }
+        for name in order
+    ]

@@ -1,0 +1,1 @@
+"""Reports over results: cost card, timeline, traffic, tables."""

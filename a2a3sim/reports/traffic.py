@@ -1,0 +1,181 @@
+"""The traffic picture: bytes per rank over the number of ranks, and who moved how much to whom.
+
+Left, what was measured beside the two closed forms of the all-reduce that everything else is judged by; right,
+one matrix of bytes per ordered pair for each run. Takes plain data, so it draws results of any age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from a2a3sim.reports.style import (
+    algorithm_colour,
+    algorithm_marker,
+    drawing,
+    iec_ticks,
+    rank_ticks,
+    save,
+    short_size,
+)
+from a2a3sim.result import RunResult
+from a2a3sim.units import format_size
+
+__all__ = ["Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
+
+_HEIGHT = 3.7
+_LINE, _MATRIX = 4.6, 3.2  # inches
+_NUMBERS_UP_TO = 8  # ranks; beyond, cells are too small to write into
+_LABELS_UP_TO = 16
+
+
+class Point(NamedTuple):
+    """One measurement: the remote bytes of the rank that moved most."""
+
+    algorithm: str
+    ranks: int
+    nbytes: int
+
+
+class Matrix(NamedTuple):
+    """Bytes by ordered pair of one run."""
+
+    title: str
+    ranks: int
+    pairs: Mapping[tuple[int, int], int]
+
+
+def points_of(results: Iterable[RunResult]) -> list[Point]:
+    """The measurements of some runs."""
+    return [Point(run.algorithm or run.program, run.ranks, run.max_remote_bytes) for run in results]
+
+
+def matrix_of(result: RunResult) -> Matrix:
+    """The matrix of one run."""
+    pairs = {(pair.src, pair.dst): pair.bytes for pair in result.pairs}
+    return Matrix(result.algorithm or result.program, result.ranks, pairs)
+
+
+def draw_traffic(
+    points: Sequence[Point],
+    matrices: Sequence[Matrix],
+    payload: int,
+    path: str | Path,
+    header: str = "",
+    title: str = "remote traffic",
+) -> Path:
+    """Write the traffic picture as PNG or SVG.
+
+    Args:
+        points: the measurements, of any number of algorithms and ranks.
+        matrices: the runs whose pairs are shown, usually one per algorithm.
+        payload: N, bytes per rank.
+        header: `a2a3sim.reports.header.header` of one of the runs.
+
+    Raises:
+        ConfigError: the path is no ``.png`` or ``.svg`` in an existing directory.
+    """
+    width = _LINE + _MATRIX * len(matrices) + (0.7 if matrices else 0.2)
+    with drawing(width, _HEIGHT) as figure:
+        figure.text(0.12 / width, 1 - 0.2 / _HEIGHT, title, fontsize=11, weight="bold", va="center")
+        figure.text(0.12 / width, 1 - 0.4 / _HEIGHT, header, fontsize=7, color="#555555", va="center")
+        tall = 2.35 / _HEIGHT
+        axes = figure.add_axes((0.75 / width, 0.55 / _HEIGHT, (_LINE - 1.15) / width, tall))
+        _draw_lines(axes, points, payload)
+        most = max((nbytes for matrix in matrices for nbytes in matrix.pairs.values()), default=1)
+        image = None
+        for k, matrix in enumerate(matrices):
+            left = _LINE + k * _MATRIX + 0.35
+            axes = figure.add_axes((left / width, 0.55 / _HEIGHT, 2.35 / width, tall))
+            image = _draw_matrix(axes, matrix, most)
+        if image is not None:
+            bar = figure.add_axes(((width - 0.75) / width, 0.55 / _HEIGHT, 0.12 / width, tall))
+            _draw_scale(figure, image, bar, most)
+        return save(figure, path)
+
+
+def _draw_lines(axes, points: Sequence[Point], payload: int) -> None:
+    import numpy as np
+
+    measured = sorted({point.ranks for point in points})
+    low, high = min([2, *measured]), max([4, *measured])
+    ranks = np.geomspace(low, high, 200)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.plot(
+        ranks, (ranks - 1) * payload, color=algorithm_colour("mesh"), lw=1.2, ls="--", label="(P−1)·N  mesh"
+    )  # fmt: skip
+    axes.plot(
+        ranks,
+        2 * (ranks - 1) / ranks * payload,
+        color=algorithm_colour("two_phase"),
+        lw=1.2,
+        ls="-.",
+        label="2(P−1)/P·N  two-phase",
+    )
+    for k, algorithm in enumerate(dict.fromkeys(point.algorithm for point in points)):
+        own = sorted((p.ranks, p.nbytes) for p in points if p.algorithm == algorithm and p.nbytes)
+        # Markers of algorithms that move the same lie around each other, not on top.
+        axes.plot(
+            [p for p, _ in own],
+            [nbytes for _, nbytes in own],
+            ls="none",
+            marker=algorithm_marker(algorithm),
+            ms=5 + 2.6 * k,
+            mew=1.3,
+            mfc="none" if k else algorithm_colour(algorithm),
+            mec=algorithm_colour(algorithm),
+            label=f"{algorithm}, measured",
+        )
+    axes.set_xlim(low / 1.12, high * 1.12)
+    rank_ticks(axes.xaxis, measured or [2, 4])
+    iec_ticks(axes.yaxis)
+    axes.grid(color="#E4E4E4", lw=0.5)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("ranks P")
+    axes.set_title(f"remote bytes per rank, N = {format_size(payload)}", loc="left")
+    axes.legend(loc="upper left", handlelength=2.2, borderaxespad=0.2)
+
+
+def _draw_matrix(axes, matrix: Matrix, most: int):
+    import numpy as np
+
+    cells = np.zeros((matrix.ranks, matrix.ranks))
+    for (src, dst), nbytes in matrix.pairs.items():
+        cells[src, dst] = nbytes
+    shown = np.ma.masked_equal(cells, 0)
+    image = axes.imshow(shown, cmap="cividis_r", vmin=0, vmax=most, interpolation="nearest")
+    axes.set_facecolor("#F3F3F3")
+    if matrix.ranks <= _NUMBERS_UP_TO:
+        for (src, dst), nbytes in sorted(matrix.pairs.items()):
+            colour = "white" if nbytes > 0.55 * most else "black"
+            size = 7 if matrix.ranks <= 6 else 6
+            axes.text(dst, src, short_size(nbytes), ha="center", va="center", fontsize=size, color=colour)
+    step = max(1, matrix.ranks // _LABELS_UP_TO)
+    ticks = range(0, matrix.ranks, step)
+    axes.set_xticks(ticks)
+    axes.set_yticks(ticks)
+    axes.tick_params(length=0)
+    if matrix.ranks > _NUMBERS_UP_TO:
+        axes.tick_params(labelsize=6)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_xlabel("to rank")
+    axes.set_ylabel("from rank", labelpad=1)
+    total = sum(matrix.pairs.values())
+    axes.set_title(f"{matrix.title}: {format_size(total)} in all", loc="left", color="black")
+    axes.annotate(
+        "■", (0, 1), (-9, 4.5), xycoords="axes fraction", textcoords="offset points",
+        color=algorithm_colour(matrix.title), fontsize=9,
+    )  # fmt: skip
+    return image
+
+
+def _draw_scale(figure, image, axes, most: int) -> None:
+    bar = figure.colorbar(image, cax=axes)
+    step = 2 ** max((most - 1).bit_length() - 2, 0)  # two to four ticks, on powers of two
+    bar.set_ticks(range(0, most + 1, step))
+    bar.ax.yaxis.set_major_formatter(lambda value, _: short_size(value) + "B")
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=2, labelsize=7)

@@ -1,0 +1,164 @@
+"""Rounds: the longest chain of remote transfers of which each needs the one before.
+
+A transfer's depth is one more than that of whatever it depends on. Depth passes through tiles (operands),
+through signals (a notify carries that of all earlier memory accesses of its core, a wait acquires that of
+every update applied to its cell before it ended), through device barriers, and through the scalar pipe once a
+store has held it. Space, slots and shared links order transfers too, but no data depends on them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from a2a3sim.models.operation import UNKNOWN
+
+__all__ = ["round_count"]
+
+_ACKNOWLEDGED = frozenset({"remote_store", "put", "get"})
+_FENCE = frozenset({"fence", "drain"})
+
+
+class _Cell:
+    """The updates of one signal cell in the order in which they were applied, and their depth so far."""
+
+    __slots__ = ("applied", "depths", "updates")
+
+    def __init__(self) -> None:
+        self.updates: list = []
+        self.applied: list[int] = []
+        self.depths: list[int] = []  # running maximum over a prefix of the updates
+
+
+class _Meeting:
+    """One device barrier: what its cores brought, until the last has come."""
+
+    __slots__ = ("came", "depth")
+
+    def __init__(self) -> None:
+        self.came = 0
+        self.depth = 0
+
+
+class _Chains:
+    """The state of the walk over all lanes."""
+
+    def __init__(self, lanes, fences: str) -> None:
+        self.statement = fences == "statement"
+        self.notified: dict = {}  # notify -> the depth it carries
+        self.exit: dict = {}  # lane -> depth at its end
+        self.cells: dict = {}
+        self.meetings: dict = {}
+        self.blocks: dict = {}
+        self.deepest = 0
+        for lane in lanes:
+            group = (lane.call, lane.dispatch, lane.task, lane.rank)
+            self.blocks[group] = self.blocks.get(group, 0) + 1
+            for op in lane.operations:
+                if op.kind == "notify" and op.applied != UNKNOWN:
+                    cell = self.cells.get(op.cell)
+                    if cell is None:
+                        cell = self.cells[op.cell] = _Cell()
+                    cell.updates.append(op)
+        for cell in self.cells.values():
+            if len(cell.updates) > 1:
+                cell.updates.sort(key=lambda op: (op.applied, op.order))
+            cell.applied = [op.applied for op in cell.updates]
+
+    def acquired(self, wait) -> int | None:
+        """The depth a wait acquires; None while a notify it may have seen has not been walked."""
+        cell = self.cells.get(wait.cell)
+        if cell is None:
+            return 0
+        count = bisect_right(cell.applied, wait.end)
+        depths = cell.depths
+        while len(depths) < count:
+            depth = self.notified.get(cell.updates[len(depths)])
+            if depth is None:
+                return None
+            depths.append(max(depth, depths[-1]) if depths else depth)
+        return depths[count - 1] if count else 0
+
+
+def _walk(lane, chains: _Chains):
+    """Walk one lane; yields whenever it must wait for another lane to be walked further."""
+    rank = lane.rank
+    depth: dict = {}
+    scalar = 0  # what the scalar pipe depends on
+    accessed = 0  # the deepest memory access so far
+    half = 0  # the load half of the put or get that comes next
+    met = 0
+    for op in lane.operations:
+        kind = op.kind
+        after = op.after
+        if after is not None and after[1] is not None:
+            reason, before = after
+            if reason == "fence":
+                scalar = max(scalar, depth.get(before, 0))
+            elif reason == "dispatch" and before.lane is not lane:
+                while before.lane not in chains.exit:
+                    yield
+                scalar = max(scalar, chains.exit[before.lane])
+        pipe = op.pipe
+        if kind == "notify":
+            chains.notified[op] = scalar if scalar > accessed else accessed
+        elif kind == "wait":
+            if op.end == UNKNOWN:
+                break
+            found = chains.acquired(op)
+            while found is None:
+                yield
+                found = chains.acquired(op)
+            scalar = max(scalar, found)
+        elif pipe != "S":
+            mine = scalar
+            for producer in op.operands:
+                below = depth.get(producer, 0)
+                mine = max(mine, below)
+            if pipe != "V":
+                if pipe == "MTE3" and half > mine and kind in ("put", "get"):
+                    mine = half
+                if op.peer is not None and op.peer != rank:
+                    mine += 1
+                    chains.deepest = max(chains.deepest, mine)
+                accessed = max(accessed, mine)
+                if pipe == "MTE2":
+                    half = mine
+                elif chains.statement and (kind in _ACKNOWLEDGED or _into_window(op)) and mine > scalar:
+                    scalar = mine
+            depth[op] = mine
+        elif kind in _FENCE:
+            scalar = max(scalar, accessed)
+        elif kind == "sync_all":
+            group = (lane.call, lane.dispatch, lane.task, lane.rank)
+            meeting = chains.meetings.setdefault((group, met), _Meeting())
+            met += 1
+            meeting.came += 1
+            meeting.depth = max(meeting.depth, scalar, accessed)
+            while meeting.came < chains.blocks[group]:
+                yield
+            scalar = max(scalar, meeting.depth)
+    chains.exit[lane] = max(scalar, accessed)
+
+
+def _into_window(op) -> bool:
+    return bool(op.writes) and op.writes[0].memory.kind == "window"
+
+
+def round_count(lanes, fences: str = "statement") -> int:
+    """The longest chain of dependent remote transfers over all lanes.
+
+    Args:
+        fences: the run's fence mode; in ``statement`` a store into a window, a remote store, a put and a get
+            hold the scalar pipe until they are acknowledged, so all that follows depends on them.
+    """
+    chains = _Chains(lanes, fences)
+    walks = [_walk(lane, chains) for lane in lanes]
+    while walks:
+        before = (len(walks), len(chains.notified), len(chains.exit))
+        came = sum(meeting.came for meeting in chains.meetings.values())
+        walks = [walk for walk in walks if next(walk, True) is None]
+        if before == (len(walks), len(chains.notified), len(chains.exit)) and came == sum(
+            meeting.came for meeting in chains.meetings.values()
+        ):
+            break  # the rest waits for something that never happened
+    return chains.deepest

@@ -1,0 +1,144 @@
+"""What one run is made with: the call's RunConfig, under what the command line or the environment says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from a2a3sim.config import RunConfig
+from a2a3sim.errors import ConfigError
+from a2a3sim.models.platform import Platform, load_platform
+from a2a3sim.models.topology import build_topology
+from a2a3sim.units import parse_time
+
+__all__ = ["Session", "Settings", "resolve", "session"]
+
+_ENVIRONMENT = "A2A3SIM_PLATFORM"  # for scripts that are started on their own
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run's settings, resolved: names looked up, units converted."""
+
+    platform: Platform
+    overrides: dict[str, str]
+    seed: int
+    skew_ps: int
+    fences: str
+    launch: str
+    timing_only: bool
+    keep: frozenset[str]
+    checks: bool
+    slow: dict[int, Fraction]
+    placement: tuple[int, ...]
+    poison: bool
+    rtol: float | None
+    atol: float | None
+
+    def topology(self):
+        """The platform's links and routes."""
+        return build_topology(self.platform, max(self.placement) + 1)
+
+
+@dataclass
+class Session:
+    """What a command imposes on the runs of a script, and who wants to see them.
+
+    Args:
+        forced: RunConfig fields that come before the script's own.
+        observers: called with (compiled program, RunResult, Trace) after each run.
+    """
+
+    forced: Mapping[str, Any] = field(default_factory=dict)
+    observers: list[Callable] = field(default_factory=list)
+
+
+_session: ContextVar[Session | None] = ContextVar("a2a3sim session", default=None)
+
+
+@contextmanager
+def session(value: Session):
+    """Make a session current."""
+    token = _session.set(value)
+    try:
+        yield value
+    finally:
+        _session.reset(token)
+
+
+def current_session() -> Session | None:
+    """The session of the command that is running, if any."""
+    return _session.get()
+
+
+def _placement(place, ranks: int, platform: Platform) -> tuple[int, ...]:
+    if place is None:
+        return tuple(range(ranks))
+    devices = tuple(int(d) for d in place)
+    if len(devices) != ranks:
+        raise ConfigError(f"place must name one device for each of the {ranks} ranks, got {len(devices)}")
+    if len(set(devices)) != ranks or min(devices) < 0:
+        raise ConfigError(f"place must name different devices >= 0, got {list(devices)}")
+    return devices
+
+
+def _factor(value) -> Fraction:
+    """A slow-down, ``2``, ``"2x"`` or ``"1.5x"``."""
+    try:
+        factor = Fraction(value[:-1] if isinstance(value, str) and value.endswith("x") else value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise ConfigError(f"slow: a factor must look like 2x, got {value!r}") from None
+    if factor <= 0:
+        raise ConfigError(f"slow: a factor must be positive, got {value!r}")
+    return factor
+
+
+def resolve(config: RunConfig, ranks: int) -> Settings:
+    """Settings of a run with ``ranks`` ranks.
+
+    Raises:
+        ConfigError: an unknown platform or parameter, a value without unit, more ranks than devices.
+    """
+    current = _session.get()
+    forced = dict(current.forced) if current is not None else {}
+    overrides = {**config.platform_overrides, **forced.pop("platform_overrides", {})}
+    if forced:
+        config = config.with_(**forced)
+    name = config.machine or os.environ.get(_ENVIRONMENT) or "a2"
+    platform = load_platform(name, overrides)
+    placement = _placement(config.place, ranks, platform)
+    skew = config.skew
+    if skew is None or skew == "platform":
+        skew_ps = platform.launch.skew
+    elif isinstance(skew, int) and not isinstance(skew, bool):
+        skew_ps = skew
+    elif skew == "none":
+        skew_ps = 0
+    else:
+        skew_ps = parse_time(skew)
+    slow = {}
+    for rank, factor in config.slow.items():
+        if not 0 <= int(rank) < ranks:
+            raise ConfigError(f"slow: rank {rank} does not exist, the run has ranks 0..{ranks - 1}")
+        slow[int(rank)] = _factor(factor)
+    return Settings(
+        platform=platform,
+        overrides={k: str(v) for k, v in overrides.items()},
+        seed=config.seed,
+        skew_ps=skew_ps,
+        fences=config.fences,
+        launch=config.launch,
+        timing_only=config.timing_only,
+        keep=frozenset(config.keep),
+        checks=config.checks,
+        slow=slow,
+        placement=placement,
+        poison=config.poison,
+        rtol=config.rtol,
+        atol=config.atol,
+    )

@@ -1,0 +1,87 @@
+"""The trace of a run: everything that happened, once, for results, pictures and checks alike."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from a2a3sim.models.memory import Memory
+from a2a3sim.models.operation import Lane, Operation
+
+__all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
+
+
+class Site(NamedTuple):
+    """A place in the user's program."""
+
+    file: str  # relative to the working directory where it lies below it, POSIX form
+    line: int
+    source: str
+    function: str
+
+
+@dataclass(slots=True)
+class DispatchRecord:
+    """One kernel started on one device by the host body."""
+
+    index: int
+    kernel: str
+    rank: int
+    device: int
+    cores: int = 1
+    start: int = -1
+    end: int = -1
+    call: int = 0
+
+
+@dataclass(slots=True)
+class Trace:
+    """What a run recorded.
+
+    Attributes:
+        lanes: one per core and kernel, each with its operations in program order.
+        edges: pairs of (dispatch index, task) that declared tensor directions order on one rank.
+    """
+
+    lanes: list[Lane] = field(default_factory=list)
+    dispatches: list[DispatchRecord] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    capacities: list = field(default_factory=list)
+    fences: str = "statement"
+    skew_ps: int = 0
+    edges: list = field(default_factory=list)
+    domains: dict = field(default_factory=dict)  # window buffer -> devices
+
+    def operations(self):
+        """Every operation, lane by lane, in program order."""
+        for lane in self.lanes:
+            yield from lane.operations
+
+    @staticmethod
+    def site(op: Operation) -> Site:
+        """Where in the user's program an operation stands."""
+        return resolve_site(op.site)
+
+
+_cache: dict[tuple, Site] = {}
+
+
+def resolve_site(site) -> Site:
+    """File, line and source text of a (code object, instruction offset) pair."""
+    code, lasti = site
+    key = (code, lasti)
+    found = _cache.get(key)
+    if found is None:
+        line = code.co_firstlineno
+        for start, end, number in code.co_lines():
+            if start <= lasti < end and number is not None:
+                line = number
+                break
+        path = code.co_filename
+        source = linecache.getline(path, line).strip()
+        relative = os.path.relpath(path) if os.path.exists(path) else path
+        shown = path if relative.startswith("..") else relative
+        found = _cache[key] = Site(shown.replace(os.sep, "/"), line, source, code.co_name)
+    return found

@@ -1,0 +1,38 @@
+"""The barrier over the blocks of one kernel on one device."""
+
+from __future__ import annotations
+
+from a2a3sim.models.operation import Operation
+
+__all__ = ["BlockBarrier"]
+
+
+class BlockBarrier:
+    """All blocks arrive with their earlier accesses complete; all leave together, ``cost`` ps after the last."""
+
+    def __init__(self, clock, blocks: int, cost: int) -> None:
+        self.clock = clock
+        self.blocks = blocks
+        self.cost = cost
+        self._arrived: list[tuple] = []
+
+    def arrive(self, core, op: Operation) -> None:
+        """Block the core until its siblings have come too."""
+        core.fence(op, visible=core.fences != "explicit")
+        op.end = op.visible = op.drained = -1  # not over: it has only arrived
+        core.sync()
+        self._arrived.append((core, op))
+        if len(self._arrived) < self.blocks:
+            core.park(op)
+        else:
+            arrived, self._arrived = self._arrived, []
+            leave = self.clock.now + self.cost
+            order = len(core.lane.operations)  # any number shared by the generation would do
+            for other, its in arrived:
+                its.by = op if its is not op else None
+                its.order = order
+                its.end = its.visible = its.drained = leave
+                other.time = leave
+                other.after = ("signal", its)
+                if other is not core:
+                    other.wake()

@@ -1,0 +1,366 @@
+"""One vector core while it runs one kernel: the scalar pipe that issues, and the three pipes it feeds.
+
+The scalar pipe's time, ``time``, may run ahead of the clock while it only issues to its own queues; before
+it observes anything shared the clock first reaches it (`sync`). It blocks, and the kernel switches, only
+where the machine would: a wait, a scalar read, a fence, no room in a queue or in UB.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.models.overlap import OpenAccesses
+from a2a3sim.models.pipe import MovePipe, VectorPipe
+from a2a3sim.models.ub import TileLife
+
+__all__ = ["Core", "CoreCosts"]
+
+
+class CoreCosts(NamedTuple):
+    """What one core of one device costs and holds; times in ps."""
+
+    issue: int  # the scalar pipe issues one operation
+    notify_issue: int  # the same for a notify
+    wait_issue: int  # the same for a wait
+    moves_in_flight: int
+    queue: int | None  # operations a pipe's queue holds; None: no limit
+    ub: int | None  # bytes for tiles; None: no limit
+
+
+class _Gate:
+    """Notifies that leave once all memory accesses before them are complete."""
+
+    __slots__ = ("cause", "core", "missing", "newest", "notifies", "time")
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.time, self.cause = core.memory_done, core.memory_last
+        self.notifies: list[Operation] = []
+        self.newest = core.accesses
+        self.missing = len(core.unknown)
+        for op in core.unknown:
+            if op.dependents is None:
+                op.dependents = []
+            op.dependents.append(self._known)
+
+    def _known(self, op: Operation) -> None:
+        done = op.visible
+        if done > self.time:
+            self.time, self.cause = done, op
+        self.missing -= 1
+        if self.missing == 0:
+            core = self.core
+            if core.gate is self:
+                core.gate = None
+            for notify in self.notifies:
+                core.leave(notify, self.time, self.cause)
+
+
+class Core:
+    """A core in one lane. The front end builds operations and hands them to `issue`, `hold`, `wait`, …
+
+    Args:
+        clock: `a2a3sim.engine.Engine` or anything with ``now``, ``at``, ``park``, ``wake``.
+        network, signals: the shared parts of the machine.
+        fences: ``statement``, ``notify`` or ``explicit``.
+    """
+
+    def __init__(self, clock, network, signals, lane: Lane, costs: CoreCosts, fences: str, start: int) -> None:
+        self.clock = clock
+        self.network = network
+        self.signals = signals
+        self.lane = lane
+        self.costs = costs
+        self.fences = fences
+        self.time = lane.start = start
+        self.after = ("start", None)  # what the scalar pipe did last
+        self.kernel = None  # the thread of control, for parking
+        self.parked_on = None
+        slots = costs.moves_in_flight
+        self.pipes = {
+            "MTE2": MovePipe(self, slots),
+            "MTE3": MovePipe(self, slots),
+            "V": VectorPipe(self),
+            "S": MovePipe(self, 1),
+        }
+        self.pending = {"MTE2": [], "MTE3": [], "V": []} if costs.queue is not None else None
+        self.open_accesses = OpenAccesses()
+        self.unknown: dict[Operation, None] = {}  # memory accesses whose end is not known
+        self.accesses = 0
+        self.memory_done, self.memory_last = start, None  # all accesses of known end are complete
+        self.drained_done = start
+        self.running = 0  # operations and notifies not known to be over
+        self.self_notifies = 0
+        self.gate: _Gate | None = None
+        self.last_time, self.last = start, None  # the latest known end
+        self.lives: list[TileLife] = []  # tiles in UB, for the wait for space
+        self.ub_used = 0
+        self.awaited_start: Operation | None = None
+        self._waiting = ""  # "space", "idle", "self" while parked for one of these
+
+    # ---- the scalar pipe issues -------------------------------------------------------------------
+
+    def issue(self, op: Operation, cost: int | None = None) -> None:
+        """Put an operation into its pipe's queue; the kernel blocks only if there is no room."""
+        costs, lane = self.costs, self.lane
+        pipe = self.pipes[op.pipe]
+        op.seq = len(lane.operations)
+        lane.operations.append(op)
+        if self.pending is not None and op.pipe != "S":
+            self._make_room_in_queue(op.pipe, costs.queue)
+            self.pending[op.pipe].append(op)
+        op.begun, op.after = self.time, self.after
+        self.time = op.issued = self.time + (costs.issue if cost is None else cost)
+        self.after = ("issue", op)
+        self.running += 1
+        if op.reads or op.writes:
+            self.accesses += 1
+            before = self.open_accesses.add(op, self.time)
+            if before:
+                op.deps = (*op.deps, *before)
+            self.unknown[op] = None
+        pipe.queue.append(op)
+        pipe.pump()
+
+    def use_tiles(self, op: Operation, lives: tuple[TileLife, ...]) -> None:
+        """Say before `issue` which tiles an operation uses or makes."""
+        op.tiles = lives
+        for life in lives:
+            life.open += 1
+            life.last = op
+
+    def make_tile(self, op: Operation, nbytes: int, operands: tuple[TileLife, ...] = ()) -> TileLife:
+        """Reserve UB for the tile that ``op`` will make, waiting for space if unfinished operations hold it.
+
+        An elementwise result (``operands`` given) that fits where an operand stands does not wait.
+        """
+        life = TileLife(nbytes)
+        life.first = life.last = op
+        life.inplace = operands
+        self.lane.tiles.append(life)
+        limit = self.costs.ub
+        if limit is not None:
+            stands_in = any(o.nbytes >= nbytes for o in operands)
+            if self.ub_used + nbytes > limit and not stands_in:
+                self._make_room_in_ub(nbytes, limit)
+            self.ub_used += nbytes
+            self.lives.append(life)
+        return life
+
+    def known(self, op: Operation, done: int) -> None:
+        """The machine knows when ``op`` is over; called by its pipe."""
+        if op.reads or op.writes:
+            del self.unknown[op]
+            if done > self.memory_done:
+                self.memory_done, self.memory_last = done, op
+            if op.drained > self.drained_done:
+                self.drained_done = op.drained
+        for life in op.tiles:
+            life.open -= 1
+            until = op.drained if op.writes else op.end
+            if until >= life.busy:
+                life.busy, life.user = until, op
+        self.running -= 1
+        if done > self.last_time:
+            self.last_time, self.last = done, op
+        callbacks = op.dependents
+        if callbacks is not None:
+            op.dependents = None
+            for callback in callbacks:
+                callback(op)
+        op.deps = ()
+        if self._waiting:
+            self._recheck(op)
+        op.tiles = ()
+
+    # ---- the scalar pipe blocks -------------------------------------------------------------------
+
+    def park(self, reason: object) -> None:
+        """Let other kernels run until `wake`."""
+        self.parked_on = reason
+        self.clock.park(reason)
+        self.parked_on = None
+
+    def wake(self, _=None) -> None:
+        """Let this core's kernel go on."""
+        self.awaited_start = None
+        self.clock.wake(self.kernel)
+
+    def sync(self) -> None:
+        """Let the clock reach the scalar pipe's time."""
+        if self.clock.now < self.time:
+            self.clock.at(self.time, self.wake)
+            self.park("time")
+
+    def hold(self, op: Operation) -> None:
+        """The scalar pipe stands still until ``op`` is over (acknowledged)."""
+        if op.end == UNKNOWN:
+            if op.dependents is None:
+                op.dependents = []
+            op.dependents.append(self.wake)
+            self.park(op)
+        if op.end > self.time:
+            self.time = op.end
+            self.after = ("fence", op)
+
+    def fence(self, op: Operation, visible: bool) -> None:
+        """Stand still until the core's earlier accesses are visible everywhere, or merely drained."""
+        self._scalar(op, self.costs.issue)
+        op.start = self.time
+        for earlier in [*self.unknown, *self.pipes["V"].queue]:
+            if earlier.end == UNKNOWN:
+                self._hold_until_known(earlier)
+        until = self.memory_done if visible else max(self.drained_done, self.pipes["V"].free_at)
+        if until > self.time:
+            self.time = until
+            self.after = ("fence", self.memory_last)
+        op.drained = op.visible = op.end = self.time
+        op.cause = ("issue", None)
+
+    def mark(self, op: Operation) -> None:
+        """Enter a marker into the trace; it takes no time."""
+        self._scalar(op, 0)
+        op.start = op.drained = op.visible = op.end = self.time
+        op.cause = ("issue", None)
+
+    def _hold_until_known(self, op: Operation) -> None:
+        if op.dependents is None:
+            op.dependents = []
+        op.dependents.append(self.wake)
+        self.park(op)
+
+    def _scalar(self, op: Operation, cost: int) -> None:
+        op.seq = len(self.lane.operations)
+        self.lane.operations.append(op)
+        op.begun, op.after = self.time, self.after
+        self.time = op.issued = self.time + cost
+        self.after = ("issue", op)
+
+    def _make_room_in_queue(self, pipe: str, depth: int) -> None:
+        queue = self.pending[pipe]
+        while queue and queue[0].start != UNKNOWN and queue[0].start <= self.time:
+            queue.pop(0)
+        if len(queue) < depth:
+            return
+        first = queue[len(queue) - depth]
+        if first.start == UNKNOWN:
+            self.awaited_start = first
+            self.park(first)
+        if first.start > self.time:
+            self.time = first.start
+            self.after = ("pipe", first)
+
+    def _make_room_in_ub(self, nbytes: int, limit: int) -> None:
+        self.sync()
+        while True:
+            now = self.time = max(self.time, self.clock.now)
+            kept = [life for life in self.lives if life.open or life.busy > now]
+            self.ub_used = sum(life.nbytes for life in kept)
+            self.lives = kept
+            if self.ub_used + nbytes <= limit:
+                return
+            soonest = min((life for life in kept if not life.open), key=lambda life: life.busy, default=None)
+            if soonest is not None:
+                self.clock.at(soonest.busy, self._space_freed, soonest)
+            self._waiting = "space"
+            self.park(("space", nbytes))
+
+    def _space_freed(self, life: TileLife) -> None:
+        if self._waiting == "space":
+            self._waiting = ""
+            self.after = ("space", life.user)
+            self.time = max(self.time, self.clock.now)
+            self.wake()
+
+    def _recheck(self, op: Operation) -> None:
+        if self._waiting == "space":
+            for life in op.tiles:
+                if not life.open:
+                    self.clock.at(max(life.busy, self.clock.now), self._space_freed, life)
+        elif self._waiting == "idle" and self.running == 0:
+            self._waiting = ""
+            self.wake()
+
+    # ---- signals ----------------------------------------------------------------------------------
+
+    def notify(self, op: Operation, latency: int, own: bool) -> None:
+        """Queue a notify; it leaves when the fence mode lets it, without holding the scalar pipe.
+
+        Args:
+            latency: one way to the target, ps.
+            own: the target is this core's own device.
+        """
+        self._scalar(op, self.costs.notify_issue)
+        self.running += 1
+        if own:
+            self.self_notifies += 1
+        op.nbytes = 0
+        op.work = (latency, own)
+        if self.fences == "explicit" or not self.unknown:
+            if self.fences == "explicit":
+                self.leave(op, op.issued, None)
+            else:
+                self.leave(op, self.memory_done, self.memory_last)
+            return
+        gate = self.gate
+        if gate is None or gate.newest != self.accesses:
+            gate = self.gate = _Gate(self)
+        gate.notifies.append(op)
+
+    def leave(self, op: Operation, gate: int, cause: Operation | None) -> None:
+        """A notify leaves its core: when issued, or when the accesses before it are complete."""
+        if gate > op.issued and cause is not None:
+            op.start, op.cause = gate, ("fence", cause)
+        else:
+            op.start, op.cause = op.issued, ("issue", None)
+        latency, _ = op.work
+        self.signals.send(op, op.start + latency, self)
+
+    def notified(self, op: Operation) -> None:
+        """One of this core's notifies has been applied at its target."""
+        _, own = op.work
+        op.work = None
+        self.running -= 1
+        if op.end > self.last_time:
+            self.last_time, self.last = op.end, op
+        if own:
+            self.self_notifies -= 1
+            if self._waiting == "self" and self.self_notifies == 0:
+                self._waiting = ""
+                self.time = max(self.time, op.end)
+                self.after = ("signal", op)
+                self.wake()
+        if self._waiting == "idle" and self.running == 0:
+            self._waiting = ""
+            self.wake()
+
+    def wait(self, op: Operation) -> None:
+        """Poll a local cell until its predicate holds."""
+        if self.self_notifies:
+            # A notify to the own rank is applied before any later wait of the same core.
+            self._waiting = "self"
+            self.park(op)
+        self._scalar(op, self.costs.wait_issue)
+        op.start, op.cause = op.issued, ("issue", None)
+        if not self.signals.wait(op, self):
+            self.park(op)
+        if op.end > self.time or op.by is not None:
+            self.time = op.end
+            self.after = ("signal", op)
+
+    # ---- the end ----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """The kernel's code has returned: wait until its pipes are drained and its effects applied."""
+        if self.running:
+            self._waiting = "idle"
+            self.park("the end of its operations")
+        lane = self.lane
+        if self.last_time > self.time or (self.last_time == self.time and self.last is not None):
+            lane.end, lane.last = self.last_time, ("pipe", self.last)
+        else:
+            lane.end, lane.last = self.time, self.after
+        if self.clock.now < lane.end:
+            self.clock.at(lane.end, self.wake)
+            self.park("time")

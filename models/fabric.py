@@ -1,0 +1,110 @@
+"""Paths of transfers: which capacities a load, store or notify of one device to another uses, and its latencies."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from a2a3sim.models.network import Capacity, Route
+
+__all__ = ["Fabric", "Path"]
+
+
+class Path:
+    """What a transfer between a core and the memory of one device needs.
+
+    Attributes:
+        route: capacities shared with other flows; None if nothing limits the transfer (it takes no time).
+        head: latency before the first byte flows (a load's request), ps.
+        tail: latency after the last byte left its source until it arrives (load) or is visible (store), ps.
+        ack: a store's acknowledgement after that, ps.
+        load: the data flow towards the core.
+    """
+
+    __slots__ = ("ack", "head", "load", "route", "tail")
+
+    def __init__(self, route: Route | None, head: int, tail: int, ack: int, load: bool) -> None:
+        self.route = None if route is None or route.unlimited else route
+        self.head = head
+        self.tail = tail
+        self.ack = ack
+        self.load = load
+
+
+class Fabric:
+    """The interconnect of one machine, with a cache of its paths.
+
+    Args:
+        topology: links and routes between the platform's devices.
+        platform: for HBM, efficiencies and the pipes' own rate.
+    """
+
+    def __init__(self, topology, platform) -> None:
+        self._topology = topology
+        self._platform = platform
+        self._capacities: dict[str, Capacity] = {}
+        self._paths: dict[tuple, Path] = {}
+        self._latencies: dict[tuple[int, int], int] = {}
+
+    @property
+    def capacities(self) -> list[Capacity]:
+        """Every capacity that some transfer of this run could have used, in order of first use."""
+        return list(self._capacities.values())
+
+    def _capacity(self, name: str, rate: int | None, kind: str) -> list[Capacity]:
+        if rate is None:
+            return []
+        capacity = self._capacities.get(name)
+        if capacity is None:
+            capacity = self._capacities[name] = Capacity(name, rate, kind)
+        return [capacity]
+
+    def _hbm(self, device: int) -> list[tuple[Capacity, int]]:
+        found = self._capacity(f"hbm{device}", self._platform.hbm.bandwidth, "hbm")
+        return [(capacity, 1) for capacity in found]
+
+    def _links(self, src: int, dst: int, efficiency: Fraction) -> list[tuple[Capacity, Fraction]]:
+        uses = []
+        for link in self._topology.path(src, dst):
+            # A rate that is stated as payload already needs no efficiency.
+            weight = Fraction(1) if link.payload else 1 / Fraction(efficiency)
+            uses += [(c, weight) for c in self._capacity(link.name, link.bandwidth, link.kind)]
+        return uses
+
+    def latency(self, src: int, dst: int) -> int:
+        """One-way latency in ps; a device reaches itself at once."""
+        key = (src, dst)
+        found = self._latencies.get(key)
+        if found is None:
+            found = 0 if src == dst else sum(link.latency_ps for link in self._topology.path(src, dst))
+            self._latencies[key] = found
+        return found
+
+    def load(self, core_device: int, memory_device: int) -> Path:
+        """A core of one device reads the HBM of another (or of its own)."""
+        key = (True, core_device, memory_device)
+        path = self._paths.get(key)
+        if path is None:
+            path = self._paths[key] = self._make(True, core_device, memory_device)
+        return path
+
+    def store(self, core_device: int, memory_device: int) -> Path:
+        """A core of one device writes the HBM of another (or of its own)."""
+        key = (False, core_device, memory_device)
+        path = self._paths.get(key)
+        if path is None:
+            path = self._paths[key] = self._make(False, core_device, memory_device)
+        return path
+
+    def _make(self, load: bool, here: int, there: int) -> Path:
+        platform = self._platform
+        bound = platform.pipe.rate
+        if here == there:
+            route = Route(self._hbm(here), bound, 0)
+            wait = platform.hbm.latency
+            return Path(route, wait, 0, 0, True) if load else Path(route, 0, wait, 0, False)
+        out, back = self.latency(here, there), self.latency(there, here)
+        if load:
+            uses = self._hbm(there) + self._links(there, here, platform.efficiency.read)
+            return Path(Route(uses, bound, back), out, back, 0, True)
+        uses = self._links(here, there, platform.efficiency.write) + self._hbm(there)
+        return Path(Route(uses, bound, out), 0, out, back, False)

@@ -1,0 +1,102 @@
+"""A modelled machine for one run: devices, fabric, signal memory and what its cores cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from a2a3sim.errors import KernelError
+from a2a3sim.models.core import Core, CoreCosts
+from a2a3sim.models.fabric import Fabric
+from a2a3sim.models.network import Network
+from a2a3sim.models.operation import Lane
+from a2a3sim.models.signals import Signals
+
+__all__ = ["Machine"]
+
+_PS = 10**12
+
+
+class Machine:
+    """The hardware of one run.
+
+    Args:
+        clock: the engine.
+        platform: a loaded platform file.
+        topology: its links and routes.
+        seed: for the order of simultaneous arrivals.
+        fences: ``statement``, ``notify`` or ``explicit``.
+        slow: factor on the core and vector costs of single devices.
+    """
+
+    def __init__(
+        self, clock, platform, topology, seed: int, fences: str, slow: Mapping[int, Fraction] | None = None
+    ) -> None:
+        self.clock = clock
+        self.platform = platform
+        self.fences = fences
+        self.fabric = Fabric(topology, platform)
+        self.network = Network(clock, seed)
+        signal = platform.signal
+        self.signals = Signals(clock, signal.atomic, signal.poll, signal.line, seed)
+        self._slow = dict(slow or {})
+        self._costs: dict[int, CoreCosts] = {}
+        self._vector: dict[tuple, int] = {}
+        self._checked: dict = {}
+
+    def cycles(self, device: int, cycles) -> int:
+        """Core cycles of a device in ps, rounded up once."""
+        exact = Fraction(cycles) * self._slow.get(device, 1) * _PS / self.platform.core.clock
+        return -(-exact.numerator // exact.denominator)
+
+    def costs(self, device: int) -> CoreCosts:
+        """What a core of this device costs."""
+        found = self._costs.get(device)
+        if found is None:
+            platform = self.platform
+            found = self._costs[device] = CoreCosts(
+                issue=self.cycles(device, platform.core.issue),
+                notify_issue=self.cycles(device, platform.signal.issue),
+                wait_issue=self.cycles(device, platform.core.wait),
+                moves_in_flight=platform.pipe.moves_in_flight,
+                queue=platform.pipe.queue,
+                ub=platform.ub.usable,
+            )
+        return found
+
+    def core(self, lane: Lane, start: int) -> Core:
+        """A core that begins a kernel at ``start`` (ps)."""
+        return Core(self.clock, self.network, self.signals, lane, self.costs(lane.device), self.fences, start)
+
+    def vector_ps(self, device: int, instr: str, dtype, shape) -> int:
+        """Duration of a vector instruction on operands of this shape: start-up + slope x repeats."""
+        key = (device, instr, dtype, shape)
+        found = self._vector.get(key)
+        if found is None:
+            nbytes = dtype.itemsize
+            for size in shape:
+                nbytes *= size
+            cycles = self.platform.vector.cycles(instr, dtype.name, nbytes)
+            found = self._vector[key] = self.cycles(device, cycles)
+        return found
+
+    def check_vector(self, what: str, dtype) -> None:
+        """KernelError if the vector unit has no arithmetic on this dtype."""
+        key = ("vector", dtype)
+        ok = self._checked.get(key)
+        if ok is None:
+            ok = self._checked[key] = self.platform.vector.supports(dtype.name)
+        if not ok:
+            vector = self.platform.vector
+            known = ", ".join((*vector.native, *vector.emulated))
+            raise KernelError(
+                f"type: {what} on {dtype.name}, but the vector unit of {self.platform.name} calculates in {known}"
+            )
+
+    def check_atomic(self, what: str, dtype) -> None:
+        """KernelError if stores cannot add this dtype."""
+        known = self.platform.atomic.dtypes
+        if dtype.name not in known:
+            raise KernelError(
+                f"type: {what} adds {dtype.name}, but {self.platform.name} adds only {', '.join(known)} in memory"
+            )

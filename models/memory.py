@@ -1,0 +1,76 @@
+"""Device memory: HBM objects with bytes that really move, and typed views of rectangular regions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a2a3sim.models.operation import Access
+
+__all__ = ["Memory", "region_accesses"]
+
+
+class Memory:
+    """One contiguous object in the HBM of one device: a window slice, an argument tensor, a temporary.
+
+    Attributes:
+        kind: ``window``, ``tensor`` (an argument of the program) or ``created``.
+        buffer: identity over ranks: the slices of one window buffer have the same.
+        data: uint8 array of ``nbytes``, or None in a timing-only run (signal cells then appear on demand).
+    """
+
+    __slots__ = ("buffer", "data", "device", "id", "kind", "name", "nbytes", "rank", "signal")
+
+    def __init__(self, id, name, kind, device, rank, nbytes, data, buffer=None):
+        self.id = id
+        self.name = name
+        self.kind = kind
+        self.device = device
+        self.rank = rank
+        self.nbytes = nbytes
+        self.data = data
+        self.buffer = buffer if buffer is not None else id
+        self.signal = False  # some notify or wait uses cells of this object
+
+    def __repr__(self):
+        return f"<{self.kind} {self.name} of rank {self.rank}, {self.nbytes} B>"
+
+    def cells(self) -> np.ndarray:
+        """The object's bytes for signal cells; materialised (zero) if the run keeps no bytes."""
+        if self.data is None:
+            self.data = np.zeros(self.nbytes, np.uint8)
+        return self.data
+
+    def typed(self, dtype, offset, shape, strides) -> np.ndarray | None:
+        """A typed array view at a byte offset, or None where no bytes are kept."""
+        if self.data is None:
+            return None
+        return np.ndarray(shape, dtype, self.data, offset, strides)
+
+
+def region_accesses(memory, base, strides, itemsize, offsets, shape) -> tuple[Access, ...]:
+    """The byte regions of a rectangular region, rows coalesced where they touch.
+
+    Args:
+        base: byte offset of the tensor's first element in the memory object.
+        strides: the tensor's strides in bytes, last dimension contiguous.
+        offsets, shape: the region, in elements.
+    """
+    start = base
+    for o, s in zip(offsets, strides, strict=True):
+        start += o * s
+    row_bytes = itemsize
+    k = len(shape) - 1
+    # Coalesce from the last dimension while the region fills whole strides.
+    while k >= 0 and strides[k] == row_bytes:
+        row_bytes *= shape[k]
+        k -= 1
+    while k >= 0 and shape[k] == 1:
+        k -= 1
+    if k < 0:
+        return (Access(memory, start, 1, row_bytes, row_bytes),)
+    rows, stride = shape[k], strides[k]
+    starts = [start]
+    for j in range(k - 1, -1, -1):
+        if shape[j] != 1:
+            starts = [s + i * strides[j] for i in range(shape[j]) for s in starts]
+    return tuple(Access(memory, s, rows, row_bytes, stride) for s in starts)

@@ -1,0 +1,158 @@
+"""The record of one operation: what a core was asked to do and when each part of it happened.
+
+The same object is scheduled by the core and kept as the trace record, so nothing is recorded twice.
+Times are integers in picoseconds; ``UNKNOWN`` until the machine knows them (which may be before the
+clock gets there: a core's own queues are computed ahead).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from a2a3sim.models.memory import Memory
+
+__all__ = ["UNKNOWN", "Access", "Lane", "Operation"]
+
+UNKNOWN = -1
+
+
+class Access(NamedTuple):
+    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
+
+    memory: Memory
+    offset: int
+    rows: int
+    row_bytes: int
+    stride: int
+
+
+class Lane:
+    """One core's part in one dispatch: the context that all operations issued there share."""
+
+    __slots__ = (
+        "block",
+        "blocks",
+        "call",
+        "core",
+        "device",
+        "dispatch",
+        "end",
+        "index",
+        "kernel",
+        "last",
+        "operations",
+        "rank",
+        "start",
+        "task",
+        "tiles",
+        "ub_peak_bytes",
+    )
+
+    def __init__(self, index, call, dispatch, task, device, rank, core, kernel, block=0, blocks=1):
+        self.index = index  # position in Trace.lanes
+        self.call = call  # index of the call (0 unless a worker makes several)
+        self.dispatch = dispatch  # index of the dispatch within the call, in host order
+        self.task = task  # index of the kernel within its dispatch (an orchestration may run several)
+        self.device = device  # physical device on the platform
+        self.rank = rank  # index of the device in the run (its communication-domain rank for one domain)
+        self.core = core  # vector core of the device
+        self.kernel = kernel  # name of the kernel function
+        self.block = block  # pl.get_block_idx()
+        self.blocks = blocks  # pl.get_block_num()
+        self.start = UNKNOWN  # the kernel's first instant on this core
+        self.end = UNKNOWN  # pipes drained, stores and notifies applied
+        self.last = None  # (reason, operation) that determined `end`, for the critical path
+        self.operations = []  # in program order
+        self.tiles = []  # lifetimes of tiles, see core.py
+        self.ub_peak_bytes = 0
+
+    def __repr__(self):
+        return f"<lane {self.kernel} rank {self.rank} core {self.core} dispatch {self.dispatch}>"
+
+
+class Operation:
+    """One instruction of the kernel language on one core (or one chunk's half of a put or get).
+
+    kind
+        ``load store remote_load remote_store put get`` (moves), any vector instruction (``add`` …),
+        ``read write`` (scalar), ``notify wait sync_all fence drain``, ``phase`` (a marker without time).
+    pipe
+        ``S MTE2 V MTE3``.
+    Times
+        ``begun`` the scalar pipe turns to it; ``issued`` it is in its pipe's queue; ``start`` its pipe
+        begins it (a notify: it leaves); ``drained`` its last byte left the core or arrived; ``visible``
+        its effect can be seen at the target; ``end`` it is over for its core (acknowledged).
+    Why it started when it did
+        ``cause`` = (reason, operation or None) with reason one of ``start pipe operand space fence line
+        signal issue dispatch``; ``after`` = (reason, operation or None): what the scalar pipe did until
+        ``begun``.
+    Signals
+        ``cell`` = (memory, byte offset); ``action`` is ``add`` or ``set`` (notify) or ``ge`` or ``eq``
+        (wait); ``value`` the operand or the expected value; ``applied``/``order`` when and as which update
+        of that signal memory; ``seen`` the value after the update, or the value with which a wait ended;
+        ``by`` the update that ended a wait, or the one ahead of a notify on its signal line.
+    Vector instructions
+        ``value`` is the duration in ps.
+    """
+
+    __slots__ = (
+        "action",
+        "after",
+        "applied",
+        "atomic",
+        "begun",
+        "by",
+        "cause",
+        "cell",
+        "dependents",
+        "deps",
+        "drained",
+        "end",
+        "flow",
+        "issued",
+        "kind",
+        "lane",
+        "nbytes",
+        "operands",
+        "order",
+        "path",
+        "peer",
+        "pipe",
+        "reads",
+        "seen",
+        "seq",
+        "site",
+        "staged",
+        "start",
+        "tiles",
+        "value",
+        "visible",
+        "work",
+        "writes",
+    )
+
+    def __init__(self, lane, kind, pipe, site):
+        self.lane = lane
+        self.kind = kind
+        self.pipe = pipe
+        self.site = site  # (code object, instruction offset) of the user's call; a2a3sim.trace resolves it
+        self.seq = 0  # program index within the lane
+        self.begun = self.issued = self.start = self.drained = self.visible = self.end = UNKNOWN
+        self.reads = self.writes = self.operands = ()  # Access, Access, producing operations
+        self.deps = ()  # operations whose end bounds the start
+        self.dependents = None  # callbacks once `end` is known
+        self.nbytes = 0
+        self.peer = None  # rank at the other end, None for local operations
+        self.flow = None
+        self.path = None  # the fabric.Path of a move
+        self.staged = None  # the store whose bytes must have left the staging tile before this load starts
+        self.tiles = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
+        self.cause = self.after = None
+        self.atomic = False  # the write adds instead of replacing
+        self.work = None  # what to do with the bytes; dropped when done
+        self.cell = self.action = self.value = self.seen = self.by = None
+        self.applied = self.order = UNKNOWN
+
+    def __repr__(self):
+        return f"<{self.kind} #{self.seq} {self.lane!r} {self.start}..{self.end}>"

@@ -1,0 +1,192 @@
+"""Signal memory: int32 cells in windows, updated one at a time per line, and the cores that poll them.
+
+A notify that arrives at its target joins the queue of its cell's 512-byte line; each update takes the
+platform's atomic time. Arrivals of one instant are ordered by (rank, core, sequence), or, with a seed
+other than 0, by a keyed hash of these. Polls are computed, not simulated: a wait that begins at t0 looks at
+t0, t0 + interval, … and an update applied at t is seen by a poll at t.
+"""
+
+from __future__ import annotations
+
+from a2a3sim.models.operation import Operation
+
+__all__ = ["Signals", "tie_key"]
+
+_MASK = (1 << 64) - 1
+_SETTLE, _LAST = 2, 3
+
+
+def tie_key(seed: int, rank: int, core: int, sequence: int) -> int | tuple[int, int, int]:
+    """The order of simultaneous arrivals: as numbered for seed 0, else shuffled by a keyed hash (splitmix64)."""
+    if seed == 0:
+        return (rank, core, sequence)
+    z = (seed * 0x9E3779B97F4A7C15 + rank * 0xBF58476D1CE4E5B9 + core * 0x94D049BB133111EB + sequence) & _MASK
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = ((z ^ (z >> shift)) * factor) & _MASK
+    return z ^ (z >> 31)
+
+
+class _Waiter:
+    __slots__ = ("armed", "cell", "core", "op")
+
+    def __init__(self, op: Operation, core) -> None:
+        self.op = op
+        self.core = core
+        self.cell = op.cell
+        self.armed = False  # a poll that should succeed is on its way
+
+
+def _holds(op: Operation, value: int) -> bool:
+    return value >= op.value if op.action == "ge" else value == op.value
+
+
+class Signals:
+    """The signal memories of all devices of one machine.
+
+    Args:
+        atomic: time of one update of a line, ps.
+        poll: interval between polls of a wait, ps; 0 sees an update when it happens.
+        line: bytes that are updated one at a time.
+        seed: for the order of simultaneous arrivals.
+    """
+
+    def __init__(self, clock, atomic: int, poll: int, line: int, seed: int) -> None:
+        self.clock = clock
+        self.atomic = atomic
+        self.poll = poll
+        self.line = line
+        self.seed = seed
+        self.applied = 0
+        self._arrivals: dict[int, list] = {}
+        self._lines: dict[tuple, tuple[int, Operation]] = {}
+        self._waiters: dict[tuple, list[_Waiter]] = {}
+
+    def value(self, cell) -> int:
+        """The current value of a cell (memory, byte offset)."""
+        memory, offset = cell
+        return int.from_bytes(memory.cells()[offset : offset + 4].tobytes(), "little", signed=True)
+
+    def stored(self, memory) -> None:
+        """Plain bytes were written to an object with signal cells: its waits look again."""
+        for (where, _), waiters in list(self._waiters.items()):
+            if where is memory:
+                for waiter in list(waiters):
+                    if not waiter.armed and _holds(waiter.op, self.value(waiter.cell)):
+                        self._arm(waiter, None, self.clock.now)
+
+    def waiting(self) -> list[Operation]:
+        """The waits that are not satisfied, in the order in which they began."""
+        return [w.op for waiters in self._waiters.values() for w in waiters]
+
+    def send(self, op: Operation, arrival: int, core) -> None:
+        """A notify is on its way and reaches the target's signal memory at ``arrival`` (ps)."""
+        batch = self._arrivals.get(arrival)
+        if batch is None:
+            self._arrivals[arrival] = [(op, core)]
+            self.clock.at(arrival, self._arrive, arrival, _SETTLE)
+        else:
+            batch.append((op, core))
+
+    def _order(self, entry) -> tuple:
+        op, _ = entry
+        lane = op.lane
+        return (op.cell[0].id, op.cell[1] // self.line, tie_key(self.seed, lane.rank, lane.core, op.seq))
+
+    def _arrive(self, time: int) -> None:
+        batch = self._arrivals.pop(time)
+        if len(batch) > 1:
+            batch.sort(key=self._order)
+            if self.seed:
+                batch = _program_order(batch)
+        atomic = self.atomic
+        if atomic == 0:
+            for entry in batch:
+                self._apply(entry)
+            return
+        for entry in batch:
+            op = entry[0]
+            memory, offset = op.cell
+            line = (memory, offset // self.line)
+            held = self._lines.get(line)
+            begin = time
+            if held is not None and held[0] > time:
+                begin, op.by = held
+            self._lines[line] = (begin + atomic, op)
+            self.clock.at(begin + atomic, self._apply, entry, _SETTLE)
+
+    def _apply(self, entry) -> None:
+        op, core = entry
+        memory, offset = cell = op.cell
+        data = memory.cells()
+        view = data[offset : offset + 4].view("<i4")
+        if op.action == "add":
+            value = (int(view[0]) + op.value + 0x80000000) % 0x100000000 - 0x80000000
+        else:
+            value = op.value
+        view[0] = value
+        now = self.clock.now
+        op.seen = value
+        op.applied = op.end = op.visible = op.drained = now
+        op.order = self.applied
+        self.applied += 1
+        waiters = self._waiters.get(cell)
+        if waiters:
+            for waiter in list(waiters):
+                if not waiter.armed and _holds(waiter.op, value):
+                    self._arm(waiter, op, now)
+        core.notified(op)
+
+    def _arm(self, waiter: _Waiter, update: Operation | None, now: int) -> None:
+        wait = waiter.op
+        poll = wait.start
+        if now > poll:
+            poll = now if self.poll == 0 else poll + -(-(now - poll) // self.poll) * self.poll
+        waiter.armed = True
+        wait.by = update
+        if poll == now:
+            self._look(waiter)
+        else:
+            self.clock.at(poll, self._look, waiter, _LAST)
+
+    def _look(self, waiter: _Waiter) -> None:
+        """A poll: the wait ends if its predicate holds now (it may have stopped to hold)."""
+        op = waiter.op
+        waiter.armed = False
+        value = self.value(waiter.cell)
+        if not _holds(op, value):
+            op.by = None
+            return
+        waiters = self._waiters[waiter.cell]
+        waiters.remove(waiter)
+        if not waiters:
+            del self._waiters[waiter.cell]
+        op.seen = value
+        op.drained = op.visible = op.end = self.clock.now
+        waiter.core.wake()
+
+    def wait(self, op: Operation, core) -> bool:
+        """Begin a wait at ``op.start``; True if it has ended already, else the core is woken when it has."""
+        value = self.value(op.cell)
+        now = self.clock.now
+        if op.start == now and _holds(op, value):
+            op.seen = value
+            op.drained = op.visible = op.end = now
+            return True
+        waiter = _Waiter(op, core)
+        self._waiters.setdefault(op.cell, []).append(waiter)
+        if _holds(op, value):
+            waiter.armed = True
+            self.clock.at(op.start, self._look, waiter, _LAST)
+        return False
+
+
+def _program_order(batch: list) -> list:
+    """Notifies of one core to one rank stay in program order, whatever the hash says."""
+    places: dict[tuple, list[int]] = {}
+    for k, (op, _) in enumerate(batch):
+        places.setdefault((op.lane.rank, op.lane.core, op.cell[0].rank), []).append(k)
+    ordered = list(batch)
+    for ks in places.values():
+        for k, entry in zip(ks, sorted((batch[k] for k in ks), key=lambda e: e[0].seq), strict=True):
+            ordered[k] = entry
+    return ordered
