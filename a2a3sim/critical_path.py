@@ -77,7 +77,9 @@ def _tile_move(walk: _Walk, op, cause: str) -> None:
     walk.emit(op.lane, op, cause, "latency", flow.finish)
     for when, name in reversed(flow.cuts):
         walk.emit(op.lane, op, cause, f"bandwidth:{name}", max(when, flow.start))
-    walk.emit(op.lane, op, cause, "bandwidth:pipe", flow.start)  # before the first cut, if there is such a time
+    walk.emit(
+        op.lane, op, cause, "bandwidth:pipe", flow.start
+    )  # before the first cut, if there is such a time
     walk.emit(op.lane, op, cause, "latency", op.start)
 
 

@@ -265,7 +265,7 @@ def measure(trace, info: RunInfo) -> RunResult:
             "links": link_uses(trace.capacities, last - first),
             "phases": phase_union(phase_spans(lanes), origin),
             "barriers": barrier_count(lanes),
-            "rounds": round_count(lanes, info.fences),
+            "rounds": round_count(lanes),
             "critical_path": critical_path(trace, origin),
             "findings": list(info.findings),
             "numerics": info.numerics,

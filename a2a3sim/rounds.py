@@ -1,9 +1,10 @@
 """Rounds: the longest chain of remote transfers of which each needs the one before.
 
 A transfer's depth is one more than that of whatever it depends on. Depth passes through tiles (operands),
-through signals (a notify carries that of all earlier memory accesses of its core, a wait acquires that of
-every update applied to its cell before it ended), through device barriers, and through the scalar pipe once a
-store has held it. Space, slots and shared links order transfers too, but no data depends on them.
+through a core's own memory (a read of bytes it wrote), through signals (a notify carries that of all earlier
+memory accesses of its core, a wait acquires that of every update applied to its cell before it ended),
+through device barriers and from one dispatch to the next. What merely comes later, because of a fence, a full
+pipe, space or a shared link, adds no round: tiles of one chunk are one round however they are cut.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.overlap import overlaps
 
 __all__ = ["round_count"]
-
-_ACKNOWLEDGED = frozenset({"remote_store", "put", "get"})
-_FENCE = frozenset({"fence", "drain"})
 
 
 class _Cell:
@@ -39,20 +38,22 @@ class _Meeting:
         self.depth = 0
 
 
+def _group(lane) -> tuple:
+    return (lane.call, lane.dispatch, lane.task, lane.rank)
+
+
 class _Chains:
     """The state of the walk over all lanes."""
 
-    def __init__(self, lanes, fences: str) -> None:
-        self.statement = fences == "statement"
+    def __init__(self, lanes) -> None:
         self.notified: dict = {}  # notify -> the depth it carries
         self.exit: dict = {}  # lane -> depth at its end
         self.cells: dict = {}
         self.meetings: dict = {}
-        self.blocks: dict = {}
+        self.blocks: dict = {}  # the lanes of one kernel on one device
         self.deepest = 0
         for lane in lanes:
-            group = (lane.call, lane.dispatch, lane.task, lane.rank)
-            self.blocks[group] = self.blocks.get(group, 0) + 1
+            self.blocks.setdefault(_group(lane), []).append(lane)
             for op in lane.operations:
                 if op.kind == "notify" and op.applied != UNKNOWN:
                     cell = self.cells.get(op.cell)
@@ -83,21 +84,24 @@ def _walk(lane, chains: _Chains):
     """Walk one lane; yields whenever it must wait for another lane to be walked further."""
     rank = lane.rank
     depth: dict = {}
-    scalar = 0  # what the scalar pipe depends on
+    written: dict = {}  # memory -> [(access, depth)], for what depends on some transfer
+    scalar = 0  # what the scalar pipe depends on, by its waits
     accessed = 0  # the deepest memory access so far
     half = 0  # the load half of the put or get that comes next
     met = 0
     for op in lane.operations:
         kind = op.kind
         after = op.after
-        if after is not None and after[1] is not None:
-            reason, before = after
-            if reason == "fence":
-                scalar = max(scalar, depth.get(before, 0))
-            elif reason == "dispatch" and before.lane is not lane:
-                while before.lane not in chains.exit:
+        if (
+            after is not None
+            and after[0] == "dispatch"
+            and after[1] is not None
+            and after[1].lane is not lane
+        ):
+            for other in chains.blocks[_group(after[1].lane)]:
+                while other not in chains.exit:
                     yield
-                scalar = max(scalar, chains.exit[before.lane])
+                scalar = max(scalar, chains.exit[other])
         pipe = op.pipe
         if kind == "notify":
             chains.notified[op] = scalar if scalar > accessed else accessed
@@ -115,43 +119,38 @@ def _walk(lane, chains: _Chains):
                 below = depth.get(producer, 0)
                 mine = max(mine, below)
             if pipe != "V":
-                if pipe == "MTE3" and half > mine and kind in ("put", "get"):
-                    mine = half
+                if pipe == "MTE3" and kind in ("put", "get"):
+                    mine = max(mine, half)
+                elif written and pipe == "MTE2":
+                    for access in op.reads:
+                        for other, below in written.get(access.memory, ()):
+                            if below > mine and overlaps(access, other):
+                                mine = below
                 if op.peer is not None and op.peer != rank:
                     mine += 1
                     chains.deepest = max(chains.deepest, mine)
                 accessed = max(accessed, mine)
                 if pipe == "MTE2":
                     half = mine
-                elif chains.statement and (kind in _ACKNOWLEDGED or _into_window(op)) and mine > scalar:
-                    scalar = mine
+                elif mine:
+                    for access in op.writes:
+                        written.setdefault(access.memory, []).append((access, mine))
             depth[op] = mine
-        elif kind in _FENCE:
-            scalar = max(scalar, accessed)
         elif kind == "sync_all":
-            group = (lane.call, lane.dispatch, lane.task, lane.rank)
+            group = _group(lane)
             meeting = chains.meetings.setdefault((group, met), _Meeting())
             met += 1
             meeting.came += 1
             meeting.depth = max(meeting.depth, scalar, accessed)
-            while meeting.came < chains.blocks[group]:
+            while meeting.came < len(chains.blocks[group]):
                 yield
             scalar = max(scalar, meeting.depth)
     chains.exit[lane] = max(scalar, accessed)
 
 
-def _into_window(op) -> bool:
-    return bool(op.writes) and op.writes[0].memory.kind == "window"
-
-
-def round_count(lanes, fences: str = "statement") -> int:
-    """The longest chain of dependent remote transfers over all lanes.
-
-    Args:
-        fences: the run's fence mode; in ``statement`` a store into a window, a remote store, a put and a get
-            hold the scalar pipe until they are acknowledged, so all that follows depends on them.
-    """
-    chains = _Chains(lanes, fences)
+def round_count(lanes) -> int:
+    """The longest chain of dependent remote transfers over all lanes."""
+    chains = _Chains(lanes)
     walks = [_walk(lane, chains) for lane in lanes]
     while walks:
         before = (len(walks), len(chains.notified), len(chains.exit))

@@ -13,17 +13,20 @@ class Path:
     """What a transfer between a core and the memory of one device needs.
 
     Attributes:
-        route: capacities shared with other flows; None if nothing limits the transfer (it takes no time).
+        uses: (capacity, raw bytes it carries per byte of payload) of everything shared with other flows.
+        route: the same for the network; None if nothing limits the transfer (it takes no time).
         head: latency before the first byte flows (a load's request), ps.
         tail: latency after the last byte left its source until it arrives (load) or is visible (store), ps.
         ack: a store's acknowledgement after that, ps.
         load: the data flow towards the core.
     """
 
-    __slots__ = ("ack", "head", "load", "route", "tail")
+    __slots__ = ("ack", "head", "load", "route", "tail", "uses")
 
-    def __init__(self, route: Route | None, head: int, tail: int, ack: int, load: bool) -> None:
-        self.route = None if route is None or route.unlimited else route
+    def __init__(self, uses, bound: int | None, head: int, tail: int, ack: int, load: bool) -> None:
+        self.uses = tuple(uses)
+        route = Route(uses, bound, tail)
+        self.route = None if route.unlimited else route
         self.head = head
         self.tail = tail
         self.ack = ack
@@ -99,12 +102,11 @@ class Fabric:
         platform = self._platform
         bound = platform.pipe.rate
         if here == there:
-            route = Route(self._hbm(here), bound, 0)
-            wait = platform.hbm.latency
-            return Path(route, wait, 0, 0, True) if load else Path(route, 0, wait, 0, False)
+            uses, wait = self._hbm(here), platform.hbm.latency
+            return Path(uses, bound, wait, 0, 0, True) if load else Path(uses, bound, 0, wait, 0, False)
         out, back = self.latency(here, there), self.latency(there, here)
         if load:
             uses = self._hbm(there) + self._links(there, here, platform.efficiency.read)
-            return Path(Route(uses, bound, back), out, back, 0, True)
+            return Path(uses, bound, out, back, 0, True)
         uses = self._links(here, there, platform.efficiency.write) + self._hbm(there)
-        return Path(Route(uses, bound, out), 0, out, back, False)
+        return Path(uses, bound, 0, out, back, False)

@@ -10,61 +10,61 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heapreplace
 
-from a2a3sim.models.capacity import PS, Capacity
+from a2a3sim.models.bottleneck import Bottleneck
+from a2a3sim.models.capacity import PS
 
 __all__ = ["fill"]
 
 SAME = 1e-12  # relative difference up to which two rates are one
 
 
-def fill(opened: list[Capacity]) -> tuple[dict, dict, dict]:
-    """Fill the routes and classes whose bottleneck is, was or may become one of the ``opened`` capacities.
+def fill(opened: list[Bottleneck]) -> tuple[dict, dict, dict]:
+    """Fill the routes and classes that are, were or may be held back by one of the ``opened``.
 
     Returns the routes with their (bottleneck or None, rate), the classes that keep their free rate, and the
-    capacities to open as well because the outcome contradicts them; ``found`` of an opened capacity is then
-    its (level, pace), None if it holds nothing back.
+    bottlenecks to open as well because the outcome contradicts them. ``found`` of an opened one is then its
+    (level, pace), None if it holds nothing back.
     """
     variable = {}
-    for capacity in opened:
-        _gather_open(capacity, variable)
+    for each in opened:
+        _gather_open(each, variable)
     others = []
     for route in variable:
-        for use in route.hot:
-            capacity = use[0]
-            if not capacity.open and not capacity.touched:
-                capacity.touched = True
-                others.append(capacity)
-    for capacity in others:
-        capacity.touched = False
-        _gather_limit(capacity, variable)
+        for each, _ in route.hot:
+            if not each.open and not each.touched:
+                each.touched = True
+                others.append(each)
+    for each in others:
+        each.touched = False
+        _gather_limit(each, variable)
     pinned = _rise(opened + others, variable)
     more = {}
-    for capacity in opened:
-        if capacity.found is not None and capacity.fastest > capacity.found[0] * (1 + SAME):
-            most = capacity.found[0] * (1 + SAME)
-            for route in capacity.coupled:  # held fixed, but faster than the bottleneck allows
-                if route not in variable and route.group.level > most:
-                    more[route.group] = None
-    for capacity in others:
-        if capacity.found is not None:
-            more[capacity] = None  # flows joined its group, or left it too little
-        elif capacity.grouped:  # it was full; its group may rise if others now take less
+    for each in opened:
+        if each.found is not None and each.fastest > each.found[0] * (1 + SAME):
+            most = each.found[0] * (1 + SAME)
+            for route in each.coupled:  # held fixed, but faster than this bottleneck allows
+                if route not in variable and route.bottleneck.level > most:
+                    more[route.bottleneck] = None
+    for each in others:
+        if each.found is not None:
+            more[each] = None  # routes joined its group, or left it too little
+        elif each.grouped:  # it was full; its group may rise if others now take less
             change = 0.0
-            for route in capacity.variable:
-                before = route.rate if route.group is None else route.group.level
-                change += (variable[route][1] - before) * (capacity.coupled[route][2] * route.placed)
-            if abs(change) > SAME * capacity.scaled:
-                more[capacity] = None
+            for route in each.variable:
+                before = route.rate if route.bottleneck is None else route.bottleneck.level
+                change += (variable[route][1] - before) * (each.coupled[route] * route.placed)
+            if abs(change) > SAME * each.scaled:
+                more[each] = None
     return variable, pinned, more
 
 
-def _gather_open(capacity: Capacity, variable: dict) -> None:
-    """What the routes held fixed leave of an open capacity (times ONE), and the weight of the others on it."""
-    avail, weight, fastest, mine = capacity.scaled, capacity.weight, 0.0, []
-    for route, use in capacity.coupled.items():
-        share = use[2] * route.placed
-        group = route.group
-        if group is None or group.open or not group.hot:
+def _gather_open(each: Bottleneck, variable: dict) -> None:
+    """What the routes held fixed leave of an open capacity, and the weight of the others on it."""
+    avail, weight, fastest, mine = each.scaled, each.weight, 0.0, []
+    for route, share in each.coupled.items():
+        share *= route.placed  # noqa: PLW2901
+        group = route.bottleneck
+        if group is None or group.open or not group.capacity.hot:
             weight += share
             mine.append(route)
             variable[route] = None
@@ -73,48 +73,48 @@ def _gather_open(capacity: Capacity, variable: dict) -> None:
             avail -= level * share
             if level > fastest:
                 fastest = level
-    capacity.avail, capacity.filling, capacity.fastest, capacity.variable = avail, weight, fastest, mine
+    each.avail, each.filling, each.fastest, each.variable = avail, weight, fastest, mine
 
 
-def _gather_limit(capacity: Capacity, variable: dict) -> None:
+def _gather_limit(each: Bottleneck, variable: dict) -> None:
     """The same for a capacity that is only a limit: its classes and the routes of its group stay as they are."""
-    avail, weight, mine = capacity.scaled, 0, []
-    for each in capacity.classes:
-        if each.weight:
-            avail -= (each.rate if each.pinned else capacity.level) * each.weight
-    for route, use in capacity.coupled.items():
-        share = use[2] * route.placed
+    avail, weight, mine = each.scaled, 0, []
+    for one in each.classes:
+        if one.weight:
+            avail -= (one.rate if one.pinned else each.level) * one.weight
+    for route, share in each.coupled.items():
+        share *= route.placed  # noqa: PLW2901
         if route in variable:
             weight += share
             mine.append(route)
         else:
-            avail -= (route.rate if route.group is None else route.group.level) * share
-    capacity.avail, capacity.filling, capacity.variable = avail, weight, mine
+            avail -= (route.rate if route.bottleneck is None else route.bottleneck.level) * share
+    each.avail, each.filling, each.variable = avail, weight, mine
 
 
-def _rise(touched: list[Capacity], variable: dict) -> dict:
+def _rise(touched: list[Bottleneck], variable: dict) -> dict:
     """Raise all variable routes and the classes of open capacities until each is held back; see `fill`."""
-    levels = []  # (level, position, capacity): lower bounds, for a level only rises while others freeze
-    for position, capacity in enumerate(touched):
-        capacity.found = None
-        weight = capacity.filling
+    levels = []  # (level, position, bottleneck): lower bounds, for a level only rises while others freeze
+    for position, each in enumerate(touched):
+        each.found = None
+        weight = each.filling
         if weight:
-            avail = capacity.avail
-            levels.append((avail / weight if avail > 0 else 0.0, position, capacity))
+            avail = each.avail
+            levels.append((avail / weight if avail > 0 else 0.0, position, each))
     heapify(levels)
     limits = _limits(touched, variable)  # slowest last
     lowest = limits[-1][0] if limits else 0.0
     pinned = {}
     while levels:
-        bound, position, capacity = levels[0]
-        weight = capacity.filling
+        bound, position, each = levels[0]
+        weight = each.filling
         if not weight:
             heappop(levels)
             continue
-        avail = capacity.avail
+        avail = each.avail
         level = avail / weight if avail > 0 else 0.0
         if level > bound:
-            heapreplace(levels, (level, position, capacity))
+            heapreplace(levels, (level, position, each))
         elif lowest <= level and limits:
             _, _, one, home = limits.pop()
             if home is not None:
@@ -124,37 +124,37 @@ def _rise(touched: list[Capacity], variable: dict) -> dict:
                     home.filling -= one.weight
             elif variable[one] is None:
                 variable[one] = (None, lowest)
-                for use in one.hot:
-                    share = use[2] * one.placed
-                    use[0].avail -= lowest * share
-                    use[0].filling -= share
+                _freeze(one, lowest, None)
             if limits:
                 lowest = limits[-1][0]
         else:
             heappop(levels)
-            capacity.found = (level, PS * weight / avail if level else 0.0)
-            capacity.filling = 0
-            outcome = (capacity, level)
-            for route in capacity.variable:
+            each.found = (level, PS * weight / avail if level else 0.0)
+            each.filling = 0
+            outcome = (each, level)
+            for route in each.variable:
                 if variable[route] is None:
                     variable[route] = outcome
-                    count = route.placed
-                    for use in route.hot:
-                        other = use[0]
-                        if other is not capacity:
-                            share = use[2] * count
-                            other.avail -= level * share
-                            other.filling -= share
+                    _freeze(route, level, each)
     return pinned
 
 
-def _limits(touched: list[Capacity], variable: dict) -> list:
+def _freeze(route, rate: float, at: Bottleneck | None) -> None:
+    count = route.placed
+    for each, share in route.hot:
+        if each is not at:
+            share *= count  # noqa: PLW2901
+            each.avail -= rate * share
+            each.filling -= share
+
+
+def _limits(touched: list[Bottleneck], variable: dict) -> list:
     """(free rate, number, route or class, home of a class), slowest last; the number is unique."""
     limits = [(route.rate, number, route, None) for number, route in enumerate(variable)]
-    for capacity in touched:
-        if capacity.open and capacity.weight:
-            for each in capacity.classes:
-                if each.weight:
-                    limits.append((each.rate, len(limits), each, capacity))
+    for each in touched:
+        if each.open and each.weight:
+            for one in each.classes:
+                if one.weight:
+                    limits.append((one.rate, len(limits), one, each))
     limits.sort(reverse=True)
     return limits

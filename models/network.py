@@ -10,9 +10,11 @@ so the times do not depend on the order in which simultaneous flows are started.
 from __future__ import annotations
 
 from a2a3sim.models.capacity import Capacity, Route
-from a2a3sim.models.sharing import OVER, UNKNOWN, Sharing
+from a2a3sim.models.sharing import UNKNOWN, Sharing
 
 __all__ = ["Capacity", "Flow", "Network", "Route"]
+
+_OVER = "over"  # in place of the bottleneck of a flow that has ended
 
 
 class Flow:
@@ -23,10 +25,10 @@ class Flow:
     """
 
     __slots__ = (
+        "bottleneck",
         "cuts",
         "done",
         "finish",
-        "group",
         "left",
         "nbytes",
         "number",
@@ -46,10 +48,10 @@ class Flow:
         self.owner = owner
         self.done = done
         self.number = number
-        self.group = None  # the capacity whose level is its rate; None: it runs at the free rate of its route
-        self.left = nbytes  # bytes to go at `since`, while group is None
+        self.bottleneck = None  # whose level is its rate; None: it runs at the free rate of its route
+        self.left = nbytes  # bytes to go at `since`, while there is no bottleneck
         self.since = start
-        self.tag = 0.0  # what the group has served when this flow ends
+        self.tag = 0.0  # what the group of its bottleneck has served when it ends
 
     def __repr__(self) -> str:
         path = "+".join(use[0].name for use in self.route.uses)
@@ -94,7 +96,7 @@ class Network:
             return self._start_nothing(flow)
         flows = route.flows
         first = not flows
-        flows[flow] = None
+        flows.append(flow)
         crowded = False
         for use in route.uses:
             capacity = use[0]
@@ -131,13 +133,13 @@ class Network:
     def _finish(self, flow: Flow) -> None:
         """End a flow that runs at its free rate, unless this event was overtaken by a change of its rate."""
         now = self.clock.now
-        if flow.finish != now or flow.group is not None:
+        if flow.finish != now or flow.bottleneck is not None:
             return
-        flow.group = OVER
+        flow.bottleneck = _OVER
         nbytes = flow.nbytes
         route = flow.route
         flows = route.flows
-        del flows[flow]
+        flows.remove(flow)
         for use in route.uses:
             capacity = use[0]
             if not flows:

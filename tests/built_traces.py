@@ -1,8 +1,8 @@
-"""Traces put together by hand, for what reads traces: operations with times from rules simple enough to check.
+"""Traces put together by hand, for what reads traces, with times from rules simple enough to check.
 
-No link is shared: a remote move takes latency + bytes / rate (+ latency for a store's acknowledgement), a local
-one bytes / rate, a vector instruction its bytes / rate. Moves of a pipe run one at a time. Programs are built in
-lock-step over the ranks, so a wait finds the notifies it needs.
+No link is shared: a remote move takes its bytes / rate and latency before and after (a load) or twice after (a
+store, its acknowledgement included), a local one bytes / rate, a vector instruction an eighth of that. Moves of
+a pipe run one at a time. Programs are built in lock-step over the ranks, so a wait finds its notifies.
 """
 
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ class Capacity(SimpleNamespace):
 class Builder:
     """One run under construction; costs in ps, ``rate`` in bytes per µs."""
 
-    def __init__(self, ranks, cores=1, latency=US, rate=1000, issue=10 * NS, atomic=100 * NS, starts=None):
+    def __init__(self, ranks, cores=1, *, latency=US, rate=1000, issue=10 * NS, atomic=100 * NS, starts=None):
         self.ranks, self.latency, self.rate, self.issue, self.atomic = ranks, latency, rate, issue, atomic
         self.memories = [Memory(r, "window", "window", r, r, 1 << 30, None, 0) for r in range(ranks)]
         self.outputs = [Memory(ranks + r, "y", "tensor", r, r, 1 << 30, None) for r in range(ranks)]
@@ -96,7 +96,9 @@ class Builder:
         owner = self.memories[lane.rank if peer is None else peer]
         op.reads = (Access(owner, 0, 1, nbytes, nbytes),)
         self._start(lane, op, ())
-        self._move(lane, op, head=0 if peer is None else self.latency, tail=0 if peer is None else self.latency)
+        self._move(
+            lane, op, head=0 if peer is None else self.latency, tail=0 if peer is None else self.latency
+        )
         op.end = op.visible = op.drained + (0 if peer is None else self.latency)
         self._over(lane, op, op.end, op.end)
         self._accessed(lane, op, op.end)
@@ -126,7 +128,7 @@ class Builder:
         return op
 
     def store(self, lane, nbytes, *operands, peer=None, window=True, hold=None, kind=None):
-        """A store, or with a peer a remote store; it holds the scalar pipe if it is one or writes a window."""
+        """A store, or with a peer a remote store; that or a window holds the scalar pipe."""
         op = self._new(lane, kind or ("store" if peer is None else "remote_store"), "MTE3", nbytes, peer)
         owner = lane.rank if peer is None else peer
         target = self.memories[owner] if window or peer is not None else self.outputs[owner]

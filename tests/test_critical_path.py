@@ -3,6 +3,8 @@
 The builder's costs: 10 ns to issue, 1 µs latency, 1000 bytes a µs, 100 ns per update of a signal line.
 """
 
+from itertools import pairwise
+
 from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ def path(builder):
     segments = result.critical_path
     assert sum(s.end_ps - s.start_ps for s in segments) == result.kernel_ps
     assert segments[0].start_ps == min(u.start_ps for u in result.per_rank)
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in pairwise(segments):
         assert before.end_ps == after.start_ps
     assert all(s.start_ps < s.end_ps for s in segments)
     return [(s.rank, s.what, s.cause, s.spent_on, s.start_ps / NS, s.end_ps / NS) for s in segments]
@@ -188,8 +190,7 @@ def test_a_device_barrier_leads_to_the_access_of_the_core_that_came_last():
     atomic=st.integers(0, US),
     issue=st.integers(1, 50 * NS),
 )
-def test_any_collective_is_covered_from_end_to_end(ranks, cores, make, starts, latency, atomic, issue):
-    costs = {"starts": starts, "latency": latency, "atomic": atomic, "issue": issue}
+def test_any_collective_is_covered_from_end_to_end(ranks, cores, make, **costs):
     if make is not ring:
         costs["cores"] = cores
     path(make(ranks, 96 * ranks, **costs))
@@ -206,9 +207,8 @@ def test_records_that_contradict_each_other_do_not_hang_the_walk():
 
 
 def test_the_summary_groups_what_the_time_was_spent_on():
-    assert [group_of(s) for s in ("bandwidth:link0-1", "bandwidth:hbm3", "bandwidth:pipe", "atomic", "wait")] == [
-        "link bandwidth", "HBM", "pipe rate", "atomics", "waits",
-    ]  # fmt: skip
+    spent = ("bandwidth:link0-1", "bandwidth:hbm3", "bandwidth:pipe", "atomic", "wait")
+    assert [group_of(s) for s in spent] == ["link bandwidth", "HBM", "pipe rate", "atomics", "waits"]
     result = measure(mesh(4, 4096).trace(), info(4))
     shares = summary(result.critical_path)
     assert set(shares) <= set(GROUPS)

@@ -86,7 +86,10 @@ def test_times_of_a_run_count_from_the_launch():
     for rank in range(2):
         b.load(b.lane(rank), 1000)
     result = run(b, origin_ps=1 * US)
-    assert [(u.start_ps, u.end_ps) for u in result.per_rank] == [(2_000_000, 3_010_000), (4_000_000, 5_010_000)]
+    assert [(u.start_ps, u.end_ps) for u in result.per_rank] == [
+        (2_000_000, 3_010_000),
+        (4_000_000, 5_010_000),
+    ]
     assert (result.kernel_ps, result.sync_ps, result.total_ps) == (3_010_000, 1_010_000, 5_010_000)
     assert [(d.index, d.rank, d.cores, d.start_ps, d.end_ps) for d in result.dispatches] == [
         (0, 0, 1, 2_000_000, 3_010_000),
@@ -143,7 +146,9 @@ def test_links_leave_out_hbm_and_compare_payload_with_what_was_possible():
     capacities = [
         SimpleNamespace(name="hbm0", kind="hbm", rate=10**12, bytes=5.0, busy_ps=1, peak_flows=1),
         # 3000 bytes in 1 us, at 6 GB/s: half of what the link could carry.
-        SimpleNamespace(name="link0-1", kind="link", rate=6 * 10**9, bytes=3000.0, busy_ps=700_000, peak_flows=2),
+        SimpleNamespace(
+            name="link0-1", kind="link", rate=6 * 10**9, bytes=3000.0, busy_ps=700_000, peak_flows=2
+        ),
     ]
     assert link_uses(capacities, US) == [
         {"name": "link0-1", "bytes": 3000, "busy_ps": 700_000, "utilisation": 0.5, "peak_flows": 2}
@@ -154,7 +159,7 @@ def test_links_leave_out_hbm_and_compare_payload_with_what_was_possible():
 
 
 def test_phases_lie_between_barriers():
-    # 1000 bytes: load [10, 1010], store [1010, 2010] ns on both ranks; then the barrier; see test below for 3110.
+    # 1000 bytes: load [10, 1010], store [1010, 2010] ns on both ranks; then the barrier.
     result = run(mesh(2, 1000))
     assert [(p.name, p.remote_bytes) for p in result.phases] == [("phase 1", 0), ("phase 2", 2000)]
     # Notify issued at 2020, at the peer at 3020, applied 3120: phase 2 begins there.
@@ -197,7 +202,9 @@ def sync_all(b, lane):
     op.cause = ("issue", None)
 
 
-@pytest.mark.parametrize(("make", "ranks", "barriers"), [(mesh, 4, 1), (two_phase, 4, 2), (ring, 4, 6), (ring, 3, 4)])
+@pytest.mark.parametrize(
+    ("make", "ranks", "barriers"), [(mesh, 4, 1), (two_phase, 4, 2), (ring, 4, 6), (ring, 3, 4)]
+)
 def test_barriers_are_runs_of_waits(make, ranks, barriers):
     assert run(make(ranks, 1024 * ranks)).barriers == barriers
 
@@ -216,22 +223,24 @@ def test_cores_do_not_add_rounds():
     assert run(two_phase(4, 4096, cores=2)).rounds == 2
 
 
-def test_independent_loads_are_one_round_and_blocking_stores_one_each():
+@pytest.mark.parametrize("store", [False, True])
+def test_what_merely_comes_later_is_no_round(store):
     b = Builder(2)
     for _ in range(5):
-        b.load(b.lane(0), 8, peer=1)
+        b.store(b.lane(0), 8, peer=1) if store else b.load(b.lane(0), 8, peer=1)
     assert round_count(b.trace().lanes) == 1
-    b = Builder(2)
-    for _ in range(5):
-        b.store(b.lane(0), 8, peer=1)
-    assert round_count(b.trace().lanes) == 5
 
 
-def test_explicit_fences_let_stores_go_in_one_round():
-    b = Builder(2)
-    for _ in range(5):
-        b.store(b.lane(0), 8, peer=1, hold=False)
-    assert round_count(b.trace().lanes, "explicit") == 1
+def test_a_chain_runs_through_the_cores_own_memory_where_bytes_overlap():
+    # A relay: read from 1, park in the own window, read it back, write to 2.
+    for offset, rounds in ((0, 2), (4, 2), (8, 1)):
+        b = Builder(3)
+        lane = b.lane(0)
+        b.store(lane, 8, b.load(lane, 8, peer=1))
+        again = b.load(lane, 8)
+        again.reads = (again.reads[0]._replace(offset=offset),)
+        b.store(lane, 8, again, peer=2)
+        assert round_count(b.trace().lanes) == rounds
 
 
 def test_a_chain_runs_through_tiles_signals_and_relays():
@@ -269,20 +278,22 @@ def test_a_later_dispatch_depends_on_the_earlier():
 @settings(max_examples=25, deadline=None)
 @given(
     ranks=st.integers(1, 5),
-    steps=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 500), st.booleans()), max_size=20),
+    steps=st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 500), st.booleans()), max_size=20
+    ),
 )
 def test_pairs_links_and_ranks_agree(ranks, steps):
     b = Builder(ranks)
     for rank, peer, nbytes, store in steps:
-        lane, peer = b.lane(rank % ranks), peer % ranks
-        where = None if peer == lane.rank else peer
+        lane = b.lane(rank % ranks)
+        where = None if peer % ranks == lane.rank else peer % ranks
         b.store(lane, nbytes, peer=where) if store else b.load(lane, nbytes, peer=where)
     result = run(b)
     remote = sum(u.remote_bytes for u in result.per_rank)
     assert sum(p.bytes for p in result.pairs) == remote == sum(link.bytes for link in result.links)
     assert sum(p.remote_bytes for p in result.phases) == remote
     assert all(0 <= link.utilisation <= 1 for link in result.links)
-    assert all(u.pipe_busy_ps.MTE2 <= result.kernel_ps for u in result.per_rank)
+    assert all(result.kernel_ps >= u.pipe_busy_ps.MTE2 for u in result.per_rank)
 
 
 def test_a_partial_trace_is_measured_up_to_what_is_known():

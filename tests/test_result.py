@@ -11,9 +11,12 @@ from a2a3sim.errors import ConfigError
 from a2a3sim.metrics import measure
 from a2a3sim.result import Finding, Numerics, Report, RunResult
 
-FIELDS = """schema version program algorithm platform platform_hash overrides seed skew_ps fences timing_only ranks
-    device_labels placement cores dtype bytes_per_rank kernel_ps sync_ps total_ps bound_ps per_rank dispatches pairs
-    links phases barriers rounds critical_path findings numerics cost""".split()
+FIELDS = [
+    "schema", "version", "program", "algorithm", "platform", "platform_hash", "overrides", "seed", "skew_ps",
+    "fences", "timing_only", "ranks", "device_labels", "placement", "cores", "dtype", "bytes_per_rank",
+    "kernel_ps", "sync_ps", "total_ps", "bound_ps", "per_rank", "dispatches", "pairs", "links", "phases",
+    "barriers", "rounds", "critical_path", "findings", "numerics", "cost",
+]  # fmt: skip
 
 
 def minimal(**changes):

@@ -21,6 +21,7 @@ class ThreadSpec(NamedTuple):
     core: int = 0
     group: int = 0
     device: int | None = None  # the rank's, if None
+    launch: int = 0  # the how-manieth dispatch of its device
 
 
 class Memory(NamedTuple):
@@ -69,7 +70,7 @@ class Thread:
         self.core = core
         self.device = device
         self.group = group
-        self.launch = launch  # the how-manieth dispatch of its device
+        self.launch = launch
         self.column = column  # its component of the vector clocks
         self.row = -1  # current segment
         self.state = 2  # 0 accesses so far, 1 notifies too, 2 a wait stands before the next segment

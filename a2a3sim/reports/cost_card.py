@@ -1,4 +1,4 @@
-"""The cost card: what each algorithm moved beside what it had to move, how long it took, and what bound it."""
+"""The cost card: what each algorithm moved and had to move, how long it took, and what bound it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["ClosedForm", "cost_card", "critical_path_bars", "percent_of_bound", 
 
 _COLUMNS = 3  # algorithms side by side on a terminal of 80 columns
 _EXACT = "  its value"  # the row below the closed form
-_BAR = 24  # characters of a full bar
+_BAR = 60  # characters of a full bar
+_SAID = 4  # groups named below a bar
 _FILLS = "█▓▒░"  # neighbours differ without colour, too
 
 
@@ -95,7 +96,9 @@ def _column(group: list[RunResult], baseline: list[RunResult], form: ClosedForm 
     share = percent_of_bound(run)
     cells = {
         "payload N": "" if payload is None else format_size(payload),
-        "remote bytes per rank": format_size(high) if low == high else f"{format_size(low)} to {format_size(high)}",
+        "remote bytes per rank": format_size(high)
+        if low == high
+        else f"{format_size(low)} to {format_size(high)}",
         "closed form": "" if form is None else form.formula,
         _EXACT: "" if form is None else _verdict(low, high, form.nbytes),
         "bytes saved": "" if group is baseline else _saved(high, base.max_remote_bytes),
@@ -158,30 +161,33 @@ def _findings(group: list[RunResult]) -> str:
     """The most findings of each severity that any of the runs had."""
     most = {"error": 0, "warning": 0, "note": 0}
     for run in group:
-        for severity in most:
+        for severity, before in most.items():
             count = sum(finding.severity == severity for finding in run.findings)
-            most[severity] = max(most[severity], count)
+            most[severity] = max(before, count)
     said = [f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in most.items() if n]
     return ", ".join(said) or "none"
 
 
 def critical_path_bars(runs: Sequence[tuple[str, RunResult]]) -> Table:
-    """One bar per run, divided by what its critical path was spent on, with the percentages beside it."""
+    """One bar per run, divided by what its critical path was spent on, with the percentages below it."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, width=_BAR)
-    table.add_column()
+    table.add_column(min_width=_BAR)
     for name, run in runs:
         shares = summary(run.critical_path)
-        bar, text, drawn, total = Text(), Text(), 0, 0.0
+        bar, drawn, total = Text(), 0, 0.0
         for k, (group, share) in enumerate(shares.items()):
             total += share
             until = round(total * _BAR / 100)
             bar.append(_FILLS[k % len(_FILLS)] * (until - drawn), style=GROUP_COLOURS[group])
             drawn = until
-            if share >= 0.5:
-                text.append(f"{group} {share:.0f} %", style="bold" if not text else "")
-                text.append("  ")
-        text.rstrip()
-        table.add_row(name, bar, text)
+        said = [f"{group} {share:.0f} %" for group, share in list(shares.items())[:_SAID]]
+        rest = sum(list(shares.values())[_SAID:])
+        if rest >= 0.5:
+            said.append(f"other {rest:.0f} %")
+        text = Text("  ".join(said))
+        if said:
+            text.stylize("bold", 0, len(said[0]))
+        table.add_row(name, bar)
+        table.add_row("", text)
     return table

@@ -16,9 +16,9 @@ from a2a3sim.units import format_size, format_time
 __all__ = ["Change", "diff", "render_diff"]
 
 _PARAMETERS = (
-    "version program algorithm platform platform_hash seed skew_ps fences timing_only ranks device_labels "
-    "placement cores dtype bytes_per_rank"
-).split()
+    "version", "program", "algorithm", "platform", "platform_hash", "seed", "skew_ps", "fences", "timing_only",
+    "ranks", "device_labels", "placement", "cores", "dtype", "bytes_per_rank",
+)  # fmt: skip
 _TIMES = ("kernel_ps", "sync_ps", "total_ps", "bound_ps")
 _COUNTS = ("rounds", "barriers")
 _RANK_BYTES = ("remote_read_bytes", "remote_write_bytes", "local_read_bytes", "local_write_bytes")
@@ -71,7 +71,9 @@ def diff(a: RunResult, b: RunResult) -> list[Change]:
         compare("counts", name, getattr(a, name), getattr(b, name))
     for name in _RANK_COUNTS:
         changes += _per_rank("counts", name, a, b)
-    shares = [{group: round(share, 1) for group, share in summary(run.critical_path).items()} for run in (a, b)]
+    shares = [
+        {group: round(share, 1) for group, share in summary(run.critical_path).items()} for run in (a, b)
+    ]
     for name in dict.fromkeys([*shares[0], *shares[1]]):
         compare("critical path", name, *(share.get(name, 0.0) for share in shares))
     changes += _findings(a, b)
@@ -141,7 +143,11 @@ def _shown(change: Change) -> tuple[str, str, str]:
             return f"{before:.1f} %", f"{after:.1f} %", f"{after - before:+.1f}"
         relative = f"{100 * (after - before) / before:+.1f} %" if before else "new"
     if change.group == "findings":
-        return str(before), str(after), "gone" if not after else ("new" if not before else f"{after - before:+d}")
+        return (
+            str(before),
+            str(after),
+            "gone" if not after else ("new" if not before else f"{after - before:+d}"),
+        )
     show = _person(change)
     return show(before), show(after), relative
 

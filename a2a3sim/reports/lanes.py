@@ -16,7 +16,12 @@ PIPES = ("S", "MTE2", "V", "MTE3")
 # What a strip shows where a rank does several things at once: the later one. Moves stand here twice, since
 # latency tells less than bytes that flow.
 _MOVES = ("local read", "local write", "remote read", "remote write")
-_TELLING = (*((what, False) for what in _MOVES), ("wait", True), ("vector", True), *((what, True) for what in _MOVES))
+_TELLING = (
+    *((what, False) for what in _MOVES),
+    ("wait", True),
+    ("vector", True),
+    *((what, True) for what in _MOVES),
+)
 
 _MOST_SLOTS = 4  # moves drawn beside each other within one lane
 
@@ -53,8 +58,8 @@ class RankLanes:
     arrows: list[Arrow] = field(default_factory=list)
 
 
-def rank_lanes(lanes, ranks: int, first: int) -> list[RankLanes]:
-    """Every rank's lanes; ``first`` is the clock's time that becomes 0."""
+def rank_lanes(lanes, ranks: int, first: int, last: int) -> list[RankLanes]:
+    """Every rank's lanes; the time ``first`` becomes 0, and a wait that never ended lasts to ``last``."""
     by_rank: dict[int, list] = {rank: [] for rank in range(ranks)}
     for lane in lanes:
         by_rank[lane.rank].append(lane)
@@ -62,17 +67,21 @@ def rank_lanes(lanes, ranks: int, first: int) -> list[RankLanes]:
     for rank, own in by_rank.items():
         cores = sorted({lane.core for lane in own})
         view = RankLanes(rank, len(cores))
-        shown = sorted((lane for lane in own if lane.core == cores[0]), key=lambda lane: lane.start) if own else []
+        shown = (
+            sorted((lane for lane in own if lane.core == cores[0]), key=lambda lane: lane.start)
+            if own
+            else []
+        )
         view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(shown)]
         for lane in shown:
-            _add_lane(view, lane, first)
+            _add_lane(view, lane, first, last)
         for pipe in ("MTE2", "MTE3"):
             _assign_slots(view, pipe)
         found.append(view)
     return found
 
 
-def _add_lane(view: RankLanes, lane, first: int) -> None:
+def _add_lane(view: RankLanes, lane, first: int, last: int) -> None:
     scalar = view.bars["S"]
     barrier, waiting = len(view.arrows) and view.arrows[-1].barrier + 1, False
     free = lane.start - first  # when the scalar pipe was done with the operation before
@@ -87,11 +96,14 @@ def _add_lane(view: RankLanes, lane, first: int) -> None:
         if what == "wait":
             if not waiting:
                 waiting, barrier = True, barrier + 1
-            if op.end != UNKNOWN and op.end > op.start:
-                _extend(scalar, "wait", op.start - first, op.end - first)
+            end = op.end if op.end != UNKNOWN else last
+            if end > op.start:
+                _extend(scalar, "wait", op.start - first, end - first)
                 by = op.by
-                if op.kind == "wait" and by is not None and by.applied > op.start:
-                    view.arrows.append(Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, barrier))
+                if op.kind == "wait" and by is not None and op.start < by.applied <= op.end:
+                    view.arrows.append(
+                        Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, barrier)
+                    )
             continue
         waiting = False
         if what in ("notify", "issue") or UNKNOWN in (op.start, op.end):
@@ -131,8 +143,10 @@ def _assign_slots(view: RankLanes, pipe: str) -> None:
     view.slots[pipe] = max(len(free), 1)
 
 
-def rank_strips(lanes, ranks: int, first: int, longest: int, bins: int):
+def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: int):
     """What each rank did most tellingly in each of ``bins`` equal stretches of ``longest`` ps, on any core.
+
+    ``span`` holds the first start and the last end of the run.
 
     Returns:
         An int8 array [rank, bin] of indices into the returned list of (activity, bytes flowed or it is no
@@ -140,6 +154,7 @@ def rank_strips(lanes, ranks: int, first: int, longest: int, bins: int):
     """
     import numpy as np
 
+    first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
     level = {entry: k for k, entry in enumerate(_TELLING)}
 
@@ -153,7 +168,11 @@ def rank_strips(lanes, ranks: int, first: int, longest: int, bins: int):
         strip = strips[lane.rank]
         for op in lane.operations:
             what = activity(op)
-            if UNKNOWN in (op.start, op.end) or (what, True) not in level:
+            if op.start == UNKNOWN or (what, True) not in level:
+                continue
+            if op.end == UNKNOWN:
+                if what == "wait":
+                    paint(strip, level[what, True], op.start, last)
                 continue
             if what in _MOVES:
                 paint(strip, level[what, False], op.start, op.end)

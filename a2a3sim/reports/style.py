@@ -92,7 +92,7 @@ _STYLE = {
 
 
 def algorithm_colour(name: str | None) -> str:
-    """The algorithm's one colour in every picture; a name of the user's own gets one that depends on it only."""
+    """The algorithm's one colour in every picture; a user's own name gets one that depends on it only."""
     known = _ALGORITHMS.get(name or "")
     return known[0] if known else _anyone(name)[0]
 

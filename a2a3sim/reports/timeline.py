@@ -96,7 +96,7 @@ class _Panel:
         self.first, self.last = run_span(self.lanes)
         self.strips = self.ranks > LANES_UP_TO
         self.shown: set[str] = set()
-        self.views = rank_lanes(self.lanes, self.ranks, self.first)
+        self.views = rank_lanes(self.lanes, self.ranks, self.first, self.last)
         self.union = phase_union([span for view in self.views for span in view.phases])
         if self.strips:
             self.height = min(max(self.ranks * 0.07, 2.0), 7.0)
@@ -118,7 +118,9 @@ class _Panel:
             self._arrows(axes)
         self._labels(axes)
         end = (self.last - self.first) / factor
-        axes.plot([end, end], [0, self.ranks], color=self.colour, lw=1.2, ls=(0, (4, 2)), clip_on=False, zorder=5)
+        axes.plot(
+            [end, end], [0, self.ranks], color=self.colour, lw=1.2, ls=(0, (4, 2)), clip_on=False, zorder=5
+        )
         self._title(axes, longest)
 
     @property
@@ -205,7 +207,7 @@ class _Panel:
         import numpy as np
         from matplotlib.colors import to_rgb
 
-        strips, names = rank_strips(self.lanes, self.ranks, self.first, longest, _STRIP_BINS)
+        strips, names = rank_strips(self.lanes, self.ranks, (self.first, self.last), longest, _STRIP_BINS)
         colours = np.array([to_rgb(ACTIVITY_COLOURS[name]) for name, _ in names] + [(1.0, 1.0, 1.0)])
         opaque = np.array([1.0 if strong else _PALE for _, strong in names] + [1.0])[:, None]
         palette = opaque * colours + (1 - opaque)
@@ -234,10 +236,14 @@ class _Panel:
             if rank < len(labels) and labels[rank] != rank:
                 text += f"\n(-d {labels[rank]})"
             x = -0.036 if names else -0.006
-            axes.text(x, rank + 0.5, text, transform=shift, ha="right", va="center", fontsize=7.5 if names else 6.5)
+            axes.text(
+                x, rank + 0.5, text, transform=shift, ha="right", va="center", fontsize=7.5 if names else 6.5
+            )
             for index, pipe in enumerate(PIPES if names else ()):
                 y = rank + 0.05 + 0.9 * (index + 0.45) / 4
-                axes.text(-0.004, y, pipe, transform=shift, ha="right", va="center", fontsize=5.5, color="#666666")
+                axes.text(
+                    -0.004, y, pipe, transform=shift, ha="right", va="center", fontsize=5.5, color="#666666"
+                )
 
     def _title(self, axes, longest: int) -> None:
         result = self.run.result

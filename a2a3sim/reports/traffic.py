@@ -1,12 +1,13 @@
 """The traffic picture: bytes per rank over the number of ranks, and who moved how much to whom.
 
-Left, what was measured beside the two closed forms of the all-reduce that everything else is judged by; right,
-one matrix of bytes per ordered pair for each run. Takes plain data, so it draws results of any age.
+Left, what was measured beside the closed forms (mesh and two-phase unless others are given); right, one
+matrix of bytes per ordered pair for each run. Takes plain data, so it draws results of any age.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +23,26 @@ from a2a3sim.reports.style import (
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size
 
-__all__ = ["Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
+__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
 
 _HEIGHT = 3.7
 _LINE, _MATRIX = 4.6, 3.2  # inches
 _NUMBERS_UP_TO = 8  # ranks; beyond, cells are too small to write into
 _LABELS_UP_TO = 16
+
+
+class Form(NamedTuple):
+    """A closed form, drawn as a line in the colour of the algorithm it belongs to."""
+
+    label: str
+    algorithm: str
+    nbytes: Callable  # of (ranks, payload), also for arrays of ranks
+
+
+ALL_REDUCE_FORMS = (
+    Form("(P−1)·N  mesh", "mesh", lambda ranks, payload: (ranks - 1) * payload),
+    Form("2(P−1)/P·N  two-phase", "two_phase", lambda ranks, payload: 2 * (ranks - 1) / ranks * payload),
+)
 
 
 class Point(NamedTuple):
@@ -62,8 +77,10 @@ def draw_traffic(
     matrices: Sequence[Matrix],
     payload: int,
     path: str | Path,
+    *,
     header: str = "",
     title: str = "remote traffic",
+    forms: Sequence[Form] = ALL_REDUCE_FORMS,
 ) -> Path:
     """Write the traffic picture as PNG or SVG.
 
@@ -72,6 +89,7 @@ def draw_traffic(
         matrices: the runs whose pairs are shown, usually one per algorithm.
         payload: N, bytes per rank.
         header: `a2a3sim.reports.header.header` of one of the runs.
+        forms: what the measurements are held against.
 
     Raises:
         ConfigError: the path is no ``.png`` or ``.svg`` in an existing directory.
@@ -82,7 +100,7 @@ def draw_traffic(
         figure.text(0.12 / width, 1 - 0.4 / _HEIGHT, header, fontsize=7, color="#555555", va="center")
         tall = 2.35 / _HEIGHT
         axes = figure.add_axes((0.75 / width, 0.55 / _HEIGHT, (_LINE - 1.15) / width, tall))
-        _draw_lines(axes, points, payload)
+        _draw_lines(axes, points, payload, forms)
         most = max((nbytes for matrix in matrices for nbytes in matrix.pairs.values()), default=1)
         image = None
         for k, matrix in enumerate(matrices):
@@ -95,7 +113,7 @@ def draw_traffic(
         return save(figure, path)
 
 
-def _draw_lines(axes, points: Sequence[Point], payload: int) -> None:
+def _draw_lines(axes, points: Sequence[Point], payload: int, forms: Sequence[Form]) -> None:
     import numpy as np
 
     measured = sorted({point.ranks for point in points})
@@ -103,17 +121,9 @@ def _draw_lines(axes, points: Sequence[Point], payload: int) -> None:
     ranks = np.geomspace(low, high, 200)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.plot(
-        ranks, (ranks - 1) * payload, color=algorithm_colour("mesh"), lw=1.2, ls="--", label="(P−1)·N  mesh"
-    )  # fmt: skip
-    axes.plot(
-        ranks,
-        2 * (ranks - 1) / ranks * payload,
-        color=algorithm_colour("two_phase"),
-        lw=1.2,
-        ls="-.",
-        label="2(P−1)/P·N  two-phase",
-    )
+    for form, dashes in zip(forms, cycle(("--", "-.", ":")), strict=False):
+        nbytes = form.nbytes(ranks, payload)
+        axes.plot(ranks, nbytes, color=algorithm_colour(form.algorithm), lw=1.2, ls=dashes, label=form.label)
     for k, algorithm in enumerate(dict.fromkeys(point.algorithm for point in points)):
         own = sorted((p.ranks, p.nbytes) for p in points if p.algorithm == algorithm and p.nbytes)
         # Markers of algorithms that move the same lie around each other, not on top.
@@ -129,13 +139,14 @@ def _draw_lines(axes, points: Sequence[Point], payload: int) -> None:
             label=f"{algorithm}, measured",
         )
     axes.set_xlim(low / 1.12, high * 1.12)
-    rank_ticks(axes.xaxis, measured or [2, 4])
+    rank_ticks(axes.xaxis, [*measured, *(2**k for k in range(1, 20) if low <= 2**k <= high)])
     iec_ticks(axes.yaxis)
     axes.grid(color="#E4E4E4", lw=0.5)
     axes.set_axisbelow(True)
     axes.set_xlabel("ranks P")
     axes.set_title(f"remote bytes per rank, N = {format_size(payload)}", loc="left")
-    axes.legend(loc="upper left", handlelength=2.2, borderaxespad=0.2)
+    if points or forms:
+        axes.legend(loc="upper left", handlelength=2.2, borderaxespad=0.2)
 
 
 def _draw_matrix(axes, matrix: Matrix, most: int):
@@ -145,12 +156,12 @@ def _draw_matrix(axes, matrix: Matrix, most: int):
     for (src, dst), nbytes in matrix.pairs.items():
         cells[src, dst] = nbytes
     shown = np.ma.masked_equal(cells, 0)
-    image = axes.imshow(shown, cmap="cividis_r", vmin=0, vmax=most, interpolation="nearest")
+    image = axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.1 * most, interpolation="nearest")
     axes.set_facecolor("#F3F3F3")
     if matrix.ranks <= _NUMBERS_UP_TO:
         for (src, dst), nbytes in sorted(matrix.pairs.items()):
-            colour = "white" if nbytes > 0.55 * most else "black"
-            size = 7 if matrix.ranks <= 6 else 6
+            colour = "white" if nbytes > 0.6 * most else "black"
+            size = 7 if matrix.ranks <= 6 else 5.5
             axes.text(dst, src, short_size(nbytes), ha="center", va="center", fontsize=size, color=colour)
     step = max(1, matrix.ranks // _LABELS_UP_TO)
     ticks = range(0, matrix.ranks, step)
@@ -162,11 +173,11 @@ def _draw_matrix(axes, matrix: Matrix, most: int):
     for side in axes.spines.values():
         side.set_visible(False)
     axes.set_xlabel("to rank")
-    axes.set_ylabel("from rank", labelpad=1)
+    axes.set_ylabel("from rank", labelpad=3)
     total = sum(matrix.pairs.values())
     axes.set_title(f"{matrix.title}: {format_size(total)} in all", loc="left", color="black")
     axes.annotate(
-        "■", (0, 1), (-9, 4.5), xycoords="axes fraction", textcoords="offset points",
+        "■", (0, 1), (-9, 5.5), xycoords="axes fraction", textcoords="offset points",
         color=algorithm_colour(matrix.title), fontsize=9,
     )  # fmt: skip
     return image
@@ -175,6 +186,7 @@ def _draw_matrix(axes, matrix: Matrix, most: int):
 def _draw_scale(figure, image, axes, most: int) -> None:
     bar = figure.colorbar(image, cax=axes)
     step = 2 ** max((most - 1).bit_length() - 2, 0)  # two to four ticks, on powers of two
+    bar.ax.set_ylim(0, most)
     bar.set_ticks(range(0, most + 1, step))
     bar.ax.yaxis.set_major_formatter(lambda value, _: short_size(value) + "B")
     bar.outline.set_visible(False)

@@ -1,0 +1,33 @@
+"""The Typer application: one module a command."""
+
+import typer
+
+from a2a3sim.cli import compare, flows, platforms
+
+app = typer.Typer(
+    name="a2a3sim",
+    help="Simulate collective kernels on Ascend A2/A3 NPUs: right, how fast, why, what every link carried.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command("compare")(compare.command)
+app.command("flows")(flows.command)
+app.command("platforms")(platforms.command)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from a2a3sim.result import simulator_version
+
+        print(f"a2a3sim {simulator_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass

@@ -1,0 +1,161 @@
+"""Run one shipped collective on one machine and check its numbers: what every experiment is made of."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from a2a3sim import ConfigError, DistributedConfig, RunConfig, RunResult, ir, load_platform
+from a2a3sim.bound import bound_ps
+from a2a3sim.kernels import find
+from a2a3sim.kernels.collective import Collective, Job
+from a2a3sim.models.platform import Platform
+from a2a3sim.result import Numerics
+from a2a3sim.settings import resolve
+from a2a3sim.trace import Trace
+from a2a3sim.frontend.types import as_dtype
+from a2a3sim.units import format_size
+
+__all__ = ["Outcome", "Point", "make_inputs", "run_point"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a shipped collective.
+
+    Args:
+        nbytes: N, payload per rank in bytes, as `a2a3sim.kernels.collective.Job` counts it.
+        cores: cores per device; None takes the platform's ``kernel.cores``.
+        config: seed, skew, fences, overrides and the like.
+        labels: device labels; None numbers them from 0.
+    """
+
+    algorithm: str
+    ranks: int
+    nbytes: int
+    collective: str = "allreduce"
+    dtype: str = "fp32"
+    cores: int | None = None
+    config: RunConfig = field(default_factory=RunConfig)
+    labels: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished point: its result, its trace, and the closed forms it is held against."""
+
+    result: RunResult
+    trace: Trace
+    form: Collective
+    job: Job
+
+    @property
+    def closed_form_bytes(self) -> int:
+        """Remote bytes of the rank that must move most."""
+        return max(self.form.remote_bytes(self.job))
+
+
+def job_for(point: Point, platform: Platform) -> Job:
+    """The job of a point on a platform.
+
+    Raises:
+        ConfigError: N is no whole number of elements, too few ranks, or the algorithm cannot do it.
+    """
+    dtype = as_dtype(point.dtype)
+    if point.ranks < 2:
+        raise ConfigError(f"a collective needs at least 2 devices, got {point.ranks}")
+    if point.nbytes <= 0 or point.nbytes % dtype.itemsize:
+        raise ConfigError(
+            f"size must be a positive multiple of {dtype.itemsize} B ({dtype.name}), got {point.nbytes} B"
+        )
+    cores = platform.kernel.cores if point.cores is None else point.cores
+    if cores < 1:
+        raise ConfigError(f"cores must be at least 1, got {cores}")
+    if platform.core.count is not None and cores > platform.core.count:
+        raise ConfigError(f"cores must be at most {platform.core.count} on {platform.name}, got {cores}")
+    job = Job(point.ranks, point.nbytes // dtype.itemsize, dtype, cores, platform.kernel.tile)
+    problem = find(point.collective, point.algorithm).restriction(job)
+    if problem:
+        raise ConfigError(f"{point.collective} {point.algorithm}: {problem}")
+    return job
+
+
+def make_inputs(shape, dtype, ranks: int) -> np.ndarray:
+    """The same input for every algorithm and machine: normal floats, or small integers, from a fixed generator."""
+    generator = np.random.Generator(np.random.Philox(2026))
+    if dtype.floating:
+        return generator.standard_normal((ranks, *shape), np.float32).astype(dtype.numpy)
+    return generator.integers(-9, 10, (ranks, *shape), np.int8).astype(dtype.numpy)
+
+
+def run_point(point: Point) -> Outcome:
+    """Simulate a point; unless it is timing-only, compare bit for bit with numpy in the kernel's own order.
+
+    Raises:
+        ConfigError: the point cannot be run.
+    """
+    form = find(point.collective, point.algorithm)
+    config = point.config
+    platform = load_platform(config.machine or "a2", dict(config.platform_overrides))
+    job = job_for(point, platform)
+    labels = list(point.labels) if point.labels is not None else list(range(point.ranks))
+    settings = resolve(config.with_(machine=config.machine or "a2"), point.ranks)
+    x_shape, y_shape = form.shapes(job)
+    dtype = job.dtype
+    _fits(form, job, platform)
+    x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else make_inputs(x_shape, dtype, job.ranks)
+    y = np.zeros((job.ranks, *y_shape), dtype.numpy)
+    with tempfile.TemporaryDirectory() as scratch:
+        program = ir.compile(
+            form.build(job), output_dir=scratch, distributed_config=DistributedConfig(device_ids=labels)
+        )
+    program.facts = {
+        "algorithm": point.algorithm,
+        "bytes_per_rank": job.nbytes,
+        "dtype": dtype.name,
+        "bound": lambda _: bound_ps(
+            form.transfers(job), form.latencies(job), platform, settings.topology(), settings.placement
+        ),
+    }
+    program(x, y, config=config.with_(machine=config.machine or "a2"))
+    result = program.last_run
+    if not config.timing_only:
+        result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})
+    return Outcome(result, program.last_trace, form, job)
+
+
+def _fits(form: Collective, job: Job, platform: Platform) -> None:
+    """ConfigError if input, output and windows of one rank exceed its HBM (roughly: four slices)."""
+    x_shape, y_shape = form.shapes(job)
+    needed = 2 * (int(np.prod(x_shape)) + int(np.prod(y_shape))) * job.dtype.itemsize
+    if platform.hbm.size is not None and needed > platform.hbm.size:
+        raise ConfigError(
+            f"size: {format_size(job.nbytes)} per rank needs about {format_size(needed)} of HBM, but a device of "
+            f"{platform.name} has {format_size(platform.hbm.size)}"
+        )
+
+
+def _numerics(form: Collective, job: Job, x: np.ndarray, y: np.ndarray) -> Numerics:
+    with np.errstate(all="ignore"):
+        wanted = form.reference(job, list(x))
+        exact = form.reference(job, list(x.astype(np.float64)))
+    wrong, absolute, relative = 0, 0.0, 0.0
+    for got, want, true in zip(y, wanted, exact, strict=True):
+        word = np.dtype(f"u{job.dtype.itemsize}")
+        want = np.ascontiguousarray(want).reshape(got.shape)
+        wrong += int((got.view(word) != want.view(word)).sum())
+        error = np.abs(got.astype(np.float64) - true.reshape(got.shape))
+        absolute = max(absolute, float(error.max(initial=0.0)))
+        scale = np.abs(true).max(initial=0.0)
+        relative = max(relative, absolute / float(scale) if scale else 0.0)
+    text = "bit-equal to numpy in the kernel's own order" if wrong == 0 else f"{wrong} elements differ from numpy"
+    return Numerics(
+        ok=wrong == 0,
+        wrong=wrong,
+        max_abs_error=absolute,
+        max_rel_error=relative,
+        explanation=f"{text}; errors are against float64, relative to the largest element",
+    )
