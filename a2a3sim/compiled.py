@@ -140,7 +140,7 @@ class DistributedCompiledProgram:
         if parked:
             finding, report = deadlock_finding(launch, parked)
             findings.append(finding)
-            error = DeadlockError(finding.message, report)
+            error = DeadlockError(report, report)
         findings += check_run(launch, settings, error)
         numerics = None
         if golden is not None and error is None and not settings.timing_only:

@@ -9,9 +9,12 @@ the records is given to the segment after it, so the path always adds up to ``ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a2a3sim.models.operation import UNKNOWN
+
+if TYPE_CHECKING:
+    from a2a3sim.result import PathSegment, RunResult
 
 __all__ = ["GROUPS", "Step", "critical_path", "group_of", "summary", "walk"]
 
@@ -231,12 +234,13 @@ def critical_path(trace, origin: int = 0) -> list[dict]:
     return segments
 
 
-def summary(segments: Iterable[Any]) -> dict[str, float]:
+def summary(path: RunResult | Iterable[PathSegment]) -> dict[str, float]:
     """Percent of the critical path per group, largest first; groups without time are left out.
 
     Args:
-        segments: the ``critical_path`` of a `RunResult`.
+        path: a result, or the segments of its ``critical_path``.
     """
+    segments = getattr(path, "critical_path", path)
     spent: dict[str, int] = {}
     for segment in segments:
         group = group_of(segment.spent_on)

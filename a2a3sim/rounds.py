@@ -10,9 +10,13 @@ pipe, space or a shared link, adds no round: tiles of one chunk are one round ho
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.models.overlap import overlaps
+
+if TYPE_CHECKING:
+    from a2a3sim.models.memory import Memory
 
 __all__ = ["round_count"]
 
@@ -26,6 +30,29 @@ class _Cell:
         self.updates: list = []
         self.applied: list[int] = []
         self.depths: list[int] = []  # running maximum over a prefix of the updates
+
+
+class _Written:
+    """What a core has written to one memory object as far as it depends on some transfer."""
+
+    __slots__ = ("deepest", "entries")
+
+    def __init__(self) -> None:
+        self.deepest = 0
+        self.entries: list = []
+
+    def add(self, access, depth: int) -> None:
+        self.entries.append((access, depth))
+        self.deepest = max(self.deepest, depth)
+
+    def under(self, access, least: int) -> int:
+        """The deepest write that a read overlaps, if it is deeper than ``least``."""
+        for other, depth in reversed(self.entries):  # what was written last is mostly what is read
+            if depth > least and overlaps(access, other):
+                least = depth
+                if least == self.deepest:
+                    break
+        return least
 
 
 class _Meeting:
@@ -84,7 +111,7 @@ def _walk(lane, chains: _Chains):
     """Walk one lane; yields whenever it must wait for another lane to be walked further."""
     rank = lane.rank
     depth: dict = {}
-    written: dict = {}  # memory -> [(access, depth)], for what depends on some transfer
+    written: dict[Memory, _Written] = {}
     scalar = 0  # what the scalar pipe depends on, by its waits
     accessed = 0  # the deepest memory access so far
     half = 0  # the load half of the put or get that comes next
@@ -123,9 +150,9 @@ def _walk(lane, chains: _Chains):
                     mine = max(mine, half)
                 elif written and pipe == "MTE2":
                     for access in op.reads:
-                        for other, below in written.get(access.memory, ()):
-                            if below > mine and overlaps(access, other):
-                                mine = below
+                        found = written.get(access.memory)
+                        if found is not None and found.deepest > mine:
+                            mine = max(mine, found.under(access, mine))
                 if op.peer is not None and op.peer != rank:
                     mine += 1
                     chains.deepest = max(chains.deepest, mine)
@@ -134,7 +161,7 @@ def _walk(lane, chains: _Chains):
                     half = mine
                 elif mine:
                     for access in op.writes:
-                        written.setdefault(access.memory, []).append((access, mine))
+                        written.setdefault(access.memory, _Written()).add(access, mine)
             depth[op] = mine
         elif kind == "sync_all":
             group = _group(lane)

@@ -4,8 +4,9 @@
 
 Every rank reads 64 KiB from every other over a crossbar with 190 GB/s in and out per rank and 2 us of
 latency. ``naive`` order begins with peer 0 everywhere, ``rotated`` with the right neighbour; ``in flight``
-is the number of reads a rank keeps going; a skew spreads the starts of the ranks. ``path 4`` adds the HBM
-of the source and a link of its own to every path, as the machine model has them.
+is the number of reads a rank keeps going, ``tiles`` how many it cuts each 64 KiB into (a flow each); a skew
+spreads the starts of the ranks. ``path 4`` adds the HBM of the source and a link of its own to every path, as
+the machine model has them.
 
 Columns: events of the clock, settlings and flow visits per flow, CPU microseconds per flow with all events,
 and that as a multiple of one bare timeout.
@@ -58,10 +59,13 @@ def build_routes(ranks: int, long_path: bool):
             uses = [(hbm[source], 1), uses[0], (link, 1), uses[1]]
         return Route(uses, None, LATENCY_PS)
 
-    return [[route(reader, source) if reader != source else None for source in range(ranks)] for reader in range(ranks)]
+    return [
+        [route(reader, source) if reader != source else None for source in range(ranks)]
+        for reader in range(ranks)
+    ]
 
 
-def run_mesh(ranks: int, routes, rotated: bool, skew: bool, in_flight: int):
+def run_mesh(ranks: int, routes, rotated: bool, skew: bool, *, in_flight: int, tiles: int):
     """All reads of a mesh; returns (engine, network, CPU seconds)."""
     engine = Engine()
     network = Network(engine)
@@ -71,7 +75,7 @@ def run_mesh(ranks: int, routes, rotated: bool, skew: bool, in_flight: int):
         peers = [(rank + step) % ranks for step in range(1, ranks)]
         if not rotated:
             peers.sort()
-        left = iter(peers)
+        left = iter([peer for peer in peers for _ in range(tiles)])
 
         def request(_flow=None):
             peer = next(left, None)
@@ -79,7 +83,7 @@ def run_mesh(ranks: int, routes, rotated: bool, skew: bool, in_flight: int):
                 engine.at(engine.now + LATENCY_PS, start, routes[rank][peer])
 
         def start(route):
-            network.start(NBYTES, route, request)
+            network.start(NBYTES // tiles, route, request)
 
         for _ in range(in_flight):
             request()
@@ -101,24 +105,28 @@ def main() -> None:
     parser.add_argument("--ranks", default="64")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    print(
-        f"{'P':>4} {'path':>4} {'order':8} {'skew':5} {'in flight':>9} {'flows':>7} {'events':>8} {'settles':>8} "
-        f"{'visits/flow':>11} {'us/flow':>8} {'timeouts':>8}"
-    )
+    head = "   P path order    skew in flight tiles   flows  events settles visits/flow us/flow timeouts"
+    print(head)
     for ranks in map(int, options.ranks.split(",")):
         bare = min(bare_timeout_us(ranks) for _ in range(options.repeats))
         for long_path in (False, True):
             routes = build_routes(ranks, long_path)
-            for in_flight, rotated, skew in product((1, 4), (True, False), (False, True)):
+            for (in_flight, tiles), rotated, skew in product(
+                ((1, 1), (4, 1), (4, 4)), (True, False), (False, True)
+            ):
                 repeats = options.repeats if in_flight == 1 else 1
-                runs = [run_mesh(ranks, routes, rotated, skew, in_flight) for _ in range(repeats)]
+                runs = [
+                    run_mesh(ranks, routes, rotated, skew, in_flight=in_flight, tiles=tiles)
+                    for _ in range(repeats)
+                ]
                 engine, network, spent = min(runs, key=lambda run: run[2])
                 flows = network.flows
-                us = spent / flows * 1e6
+                us, visits = spent / flows * 1e6, network.visits / flows
+                order, spread = "rotated" if rotated else "naive", "3 us" if skew else "none"
                 print(
-                    f"{ranks:4} {4 if long_path else 2:4} {'rotated' if rotated else 'naive':8} "
-                    f"{'3 us' if skew else 'none':5} {in_flight:9} {flows:7} {engine.events:8} {network.settles:8} "
-                    f"{network.visits / flows:11.2f} {us:8.2f} {us / bare:8.1f}"
+                    f"{ranks:4} {4 if long_path else 2:4} {order:8} {spread} {in_flight:9} {tiles:5} "
+                    f"{flows:7} {engine.events:7} {network.settles:7} {visits:11.2f} {us:7.2f} "
+                    f"{us / bare:8.1f}"
                 )
         print(f"{ranks:4} one bare timeout: {bare:.2f} us")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from a2a3sim.trace import Trace
 from a2a3sim.frontend.types import as_dtype
 from a2a3sim.units import format_size
 
-__all__ = ["Outcome", "Point", "make_inputs", "run_point"]
+__all__ = ["Outcome", "Point", "job_for", "make_inputs", "run_point"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Outcome:
     trace: Trace
     form: Collective
     job: Job
+    arrays: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)  # inputs, outputs, if asked for
 
     @property
     def closed_form_bytes(self) -> int:
@@ -91,8 +92,12 @@ def make_inputs(shape, dtype, ranks: int) -> np.ndarray:
     return generator.integers(-9, 10, (ranks, *shape), np.int8).astype(dtype.numpy)
 
 
-def run_point(point: Point) -> Outcome:
+def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, keep_arrays: bool = False) -> Outcome:
     """Simulate a point; unless it is timing-only, compare bit for bit with numpy in the kernel's own order.
+
+    Args:
+        inputs: makes the inputs of all ranks from (shape of one rank, dtype, ranks).
+        keep_arrays: keep inputs and outputs in the outcome.
 
     Raises:
         ConfigError: the point cannot be run.
@@ -106,7 +111,7 @@ def run_point(point: Point) -> Outcome:
     x_shape, y_shape = form.shapes(job)
     dtype = job.dtype
     _fits(form, job, platform)
-    x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else make_inputs(x_shape, dtype, job.ranks)
+    x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else inputs(x_shape, dtype, job.ranks)
     y = np.zeros((job.ranks, *y_shape), dtype.numpy)
     with tempfile.TemporaryDirectory() as scratch:
         program = ir.compile(
@@ -124,7 +129,7 @@ def run_point(point: Point) -> Outcome:
     result = program.last_run
     if not config.timing_only:
         result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})
-    return Outcome(result, program.last_trace, form, job)
+    return Outcome(result, program.last_trace, form, job, (x, y) if keep_arrays else None)
 
 
 def _fits(form: Collective, job: Job, platform: Platform) -> None:

@@ -7,86 +7,70 @@ from __future__ import annotations
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer
-from a2a3sim.kernels.partition import split, tiles
+from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
+from a2a3sim.kernels.frame import assemble
 
-__all__ = ["MESH", "MESH_ROTATED", "ideal_read_ps", "peers_ascending", "peers_rotated"]
+__all__ = ["MESH", "MESH_ROTATED", "barrier_and_reads_ps", "peers_ascending", "peers_rotated"]
 
 
-def peers_ascending(rank: int, ranks: int) -> list[int]:
+def peers_ascending(rank: int, ranks: int, core: int) -> list[int]:
     """Peers 0, 1, 2, …: everybody starts with rank 0."""
     return [p for p in range(ranks) if p != rank]
 
 
-def peers_rotated(rank: int, ranks: int) -> list[int]:
-    """Peers rank+1, rank+2, …: in every step each rank is read by one other."""
-    return [(rank + k) % ranks for k in range(1, ranks)]
+def peers_rotated(rank: int, ranks: int, core: int) -> list[int]:
+    """Peers rank+1, rank+2, …, further cores start further on: all links and ports are busy at any time."""
+    return [(rank + 1 + (core + k) % (ranks - 1)) % ranks for k in range(ranks - 1)]
 
 
 def build(job: Job, order=peers_ascending):
     """The program for a job."""
-    ranks, count, dtype, cores = job.ranks, job.count, job.dtype, job.cores
-    parts = split(count, cores, dtype.itemsize)
-    x_t = pl.Tensor[[1, count], dtype]
-    y_t = pl.Out[pl.Tensor[[1, count], dtype]]
-    data_t = pl.InOut[pld.DistributedTensor[[1, count], dtype]]
-    signal_t = pl.InOut[pld.DistributedTensor[[cores, ranks], pl.INT32]]
+    ranks, parts = job.ranks, job.parts()
 
-    @pl.program
-    class AllReduceMesh:
-        @pl.function(type=pl.FunctionType.InCore)
-        def reduce_step(self, x: x_t, y: y_t, data: data_t, signal: signal_t):
-            me = pld.rank(pld.get_comm_ctx(data))
-            core = pl.get_block_idx()
-            mine = tiles(parts[core], job.tile)
-            peers = order(me, ranks)
-            with pl.phase("stage"):
-                for at, size in mine:
-                    pl.store(pl.load(x, [0, at], [1, size]), [0, at], data)
+    def allreduce_mesh(x, y, data, signal):
+        me = pld.rank(pld.get_comm_ctx(data))
+        core = pl.get_block_idx()
+        peers = order(me, ranks, core)
+        start, size = parts[core]
+        if size == 0:
+            return
+        with pl.phase("stage"):
+            pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
+            for peer in peers:
+                pld.system.notify(signal, peer, [core, me], 1, op=pld.NotifyOp.AtomicAdd)
+            for peer in peers:
+                pld.system.wait(signal, [core, peer], 1, cmp=pld.WaitCmp.Ge)
+        with pl.phase("reduce"):
+            for at, size, row in job.tiles(parts[core]):
+                acc = pl.load(x, [0, at], [1, row], [1, size])
                 for peer in peers:
-                    pld.system.notify(signal, peer, [core, me], 1, op=pld.NotifyOp.AtomicAdd)
-                for peer in peers:
-                    pld.system.wait(signal, [core, peer], 1, cmp=pld.WaitCmp.Ge)
-            with pl.phase("reduce"):
-                for at, size in mine:
-                    acc = pl.load(x, [0, at], [1, size])
-                    for peer in peers:
-                        acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, size]))
-                    pl.store(acc, [0, at], y)
+                    acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]))
+                pl.store(acc, [0, at], y)
 
-        @pl.function(type=pl.FunctionType.Orchestration)
-        def per_rank(self, x: x_t, y: y_t, data: data_t, signal: signal_t):
-            with pl.spmd(cores):
-                self.reduce_step(x, y, data, signal)
-
-        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
-        def allreduce_mesh(
-            self, x: pl.Tensor[[ranks, 1, count], dtype], y: pl.Out[pl.Tensor[[ranks, 1, count], dtype]]
-        ):
-            data_buf = pld.alloc_window_buffer([1, count], dtype=dtype)
-            signal_buf = pld.alloc_window_buffer([cores, ranks], dtype=pl.INT32)
-            for r in pl.range(pld.world_size()):
-                data = pld.window(data_buf, [1, count], dtype=dtype)
-                signal = pld.window(signal_buf, [cores, ranks], dtype=pl.INT32)
-                self.per_rank(x[r], y[r], data, signal, device=r)
-
-    return AllReduceMesh
+    return assemble("allreduce", job, allreduce_mesh, (1, job.count), ranks)
 
 
 def reference(job: Job, inputs, order=peers_ascending):
-    """Own slice first, then the peers in the kernel's order."""
+    """Own slice first, then the peers in the order of each core."""
     results = []
     for rank in range(job.ranks):
-        acc = inputs[rank]
-        for peer in order(rank, job.ranks):
-            acc = acc + inputs[peer]
-        results.append(acc)
+        total = inputs[rank].copy()
+        for core, (start, size) in enumerate(job.parts()):
+            for peer in order(rank, job.ranks, core):
+                total[:, start : start + size] += inputs[peer][:, start : start + size]
+        results.append(total)
     return results
 
 
-def ideal_read_ps(nbytes: int, rate: int, latency: int) -> int:
-    """A remote load on a free path: round trip + bytes / rate."""
-    return 2 * latency + -(-nbytes * 10**12 // rate)
+def barrier_and_reads_ps(reads: int, nbytes: int, rate: int, latency: int) -> int:
+    """L + reads · (2L + n/B): a barrier, then remote loads one after the other on free paths."""
+    return latency + reads * (2 * latency + transfer_ps(nbytes, rate))
+
+
+def ideal_ps(job: Job, rate: int, latency: int) -> int | None:
+    """L + (P-1)(2L + N/B)."""
+    nbytes = uniform(job, [[part] for part in job.parts()])
+    return None if nbytes is None else barrier_and_reads_ps(job.ranks - 1, nbytes, rate, latency)
 
 
 def _collective(name: str, title: str, order) -> Collective:
@@ -95,16 +79,15 @@ def _collective(name: str, title: str, order) -> Collective:
         name=name,
         title=title,
         build=lambda job: build(job, order),
-        shapes=lambda job: ((1, job.count), (1, job.count)),
         reference=lambda job, inputs: reference(job, inputs, order),
         transfers=lambda job: [
-            Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in order(rank, job.ranks)
+            Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in range(job.ranks) if peer != rank
         ],
         formula="(P-1)·N",
         rounds=lambda job: 1,
         barriers=lambda job: 1,
         latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: latency + (job.ranks - 1) * ideal_read_ps(job.nbytes, rate, latency),
+        ideal_ps=ideal_ps,
     )
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from a2a3sim.kernels.partition import ALIGNMENT
+from a2a3sim.kernels.partition import ALIGNMENT, Part, Piece, split, stripes, tiles
 from a2a3sim.language import DataType, Program
 
-__all__ = ["Collective", "Job", "Transfer"]
+__all__ = ["SHAPES", "Collective", "Job", "Transfer", "power_of_two", "transfer_ps", "uniform"]
+
+#: (input shape, output shape) of one rank, by collective, for P ranks and ``count`` elements.
+SHAPES = {
+    "allreduce": lambda ranks, count: ((1, count), (1, count)),
+    "allgather": lambda ranks, count: ((1, count), (ranks, count)),
+    "reduce_scatter": lambda ranks, count: ((ranks, count), (1, count)),
+    "broadcast": lambda ranks, count: ((1, count), (1, count)),
+    "all_to_all": lambda ranks, count: ((ranks, count), (ranks, count)),
+}
 
 
 @dataclass(frozen=True)
@@ -20,10 +29,14 @@ class Job:
 
     Args:
         ranks: P.
-        count: elements per rank that the algorithm's N counts (all-reduce: the slice of one rank).
+        count: elements of one row of N bytes. All-reduce and broadcast: what a rank puts in and gets out;
+            all-gather: what a rank puts in (it gets P rows); reduce-scatter: what a rank gets out (it puts in
+            P rows); all-to-all: the block for one peer (P rows in and out).
         dtype: element type.
-        cores: cores per device that share the work.
-        tile_bytes: largest tile, None for one tile per piece of work.
+        cores: cores per device that share the work; each takes a stripe of every chunk.
+        tile_bytes: largest tile, None for one tile per piece of work. A kernel keeps at most five alive.
+        group: ranks of a group in hierarchical algorithms; consecutive ranks form one.
+        root: whose data a broadcast distributes.
     """
 
     ranks: int
@@ -31,10 +44,12 @@ class Job:
     dtype: DataType
     cores: int = 1
     tile_bytes: int | None = None
+    group: int = 2  # the dies of a package
+    root: int = 0
 
     @property
     def nbytes(self) -> int:
-        """N, bytes per rank."""
+        """N, bytes of one row."""
         return self.count * self.dtype.itemsize
 
     @property
@@ -43,6 +58,23 @@ class Job:
         if self.tile_bytes is None:
             return None
         return max(ALIGNMENT, self.tile_bytes // ALIGNMENT * ALIGNMENT) // self.dtype.itemsize
+
+    @property
+    def staging(self) -> dict:
+        """How a put cuts its copy: two staging tiles of the largest size, row by row."""
+        return {"chunk_rows": 1, "chunk_cols": self.tile or self.count, "pipeline": True}
+
+    def tiles(self, part: Part) -> list[Piece]:
+        """A part of a row, tile by tile."""
+        return tiles(part, self.tile, self.dtype.itemsize)
+
+    def parts(self) -> list[Part]:
+        """Each core's part of a row."""
+        return split(self.count, self.cores, self.dtype.itemsize)
+
+    def stripes(self, chunks: int | None = None) -> list[list[Part]]:
+        """Each core's stripe of a row, cut into one chunk per rank (or ``chunks``)."""
+        return stripes(self.count, self.cores, chunks or self.ranks, self.dtype.itemsize)
 
 
 class Transfer(NamedTuple):
@@ -62,31 +94,35 @@ class Collective:
         collective, name: as on the command line (``allreduce``, ``two_phase``).
         title: one line for people.
         build: the program for a job.
-        shapes: (input shape, output shape) of one rank for a job.
         reference: what each rank must hold, in numpy, in the kernel's own order of additions; takes the
             inputs of all ranks.
-        transfers: every remote transfer of the algorithm, summed per pair.
+        transfers: every remote transfer of the algorithm, summed per pair and step.
         formula: remote bytes per rank as people write it, for chunks of equal size.
-        rounds, barriers: longest chain of dependent remote transfers; barriers per rank.
-        latencies: one-way latencies on the shortest chain from start to end.
-        ideal_ps: exact duration on ``ideal`` (link rate in B/s, latency in ps), None where it has no closed form.
+        rounds: longest chain of remote transfers of which each needs the one before.
+        barriers: runs of consecutive waits of the core that has most of them.
+        latencies: one-way latencies on the longest chain of dependent signals, requests and data, without
+            acknowledgements: no schedule and no fence mode is faster.
+        ideal_ps: exact duration on ``ideal`` (link rate in B/s, latency in ps), None where it has no closed
+            form (pieces of unequal size, or more than one tile per piece).
         restriction: why a job cannot run, or None.
-        inplace: names of arguments that are both input and output.
     """
 
     collective: str
     name: str
     title: str
     build: Callable[[Job], Program]
-    shapes: Callable[[Job], tuple[tuple[int, ...], tuple[int, ...]]]
     reference: Callable[[Job, Sequence[np.ndarray]], list[np.ndarray]]
     transfers: Callable[[Job], list[Transfer]]
     formula: str
     rounds: Callable[[Job], int]
     barriers: Callable[[Job], int]
     latencies: Callable[[Job], int]
-    ideal_ps: Callable[[Job, int, int], int] | None = None
+    ideal_ps: Callable[[Job, int, int], int | None]
     restriction: Callable[[Job], str | None] = lambda job: None
+
+    def shapes(self, job: Job) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(input shape, output shape) of one rank."""
+        return SHAPES[self.collective](job.ranks, job.count)
 
     def remote_bytes(self, job: Job) -> list[int]:
         """Remote bytes that each rank moves."""
@@ -94,3 +130,26 @@ class Collective:
         for transfer in self.transfers(job):
             moved[transfer.rank] += transfer.nbytes
         return moved
+
+
+def uniform(job: Job, work: Iterable[list[Part]]) -> int | None:
+    """Bytes that all cores together move at once, if every move of every working core has the same size.
+
+    Args:
+        work: for each core the parts that it moves one after the other.
+    """
+    busy = [parts for parts in work if any(p.size for p in parts)]
+    sizes = {p.size for parts in busy for p in parts}
+    if len(sizes) != 1 or (job.tile is not None and max(sizes) > job.tile):
+        return None
+    return len(busy) * sizes.pop() * job.dtype.itemsize
+
+
+def transfer_ps(nbytes: int, rate: int) -> int:
+    """Bytes on a free link, ps."""
+    return -(-nbytes * 10**12 // rate)
+
+
+def power_of_two(job: Job) -> str | None:
+    """The restriction of algorithms that pair ranks by the bits of their number."""
+    return None if job.ranks & (job.ranks - 1) == 0 else f"the number of ranks must be a power of two, got {job.ranks}"

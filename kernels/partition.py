@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["ALIGNMENT", "Part", "split", "tiles"]
+__all__ = ["ALIGNMENT", "Part", "Piece", "behind", "padded", "signal_row", "span", "split", "stripes", "tiles"]
 
 ALIGNMENT = 32  # bytes: the granule of UB rows and of efficient transfers
+_LINE = 128  # int32 cells in the 512 bytes that signal memory updates one at a time
 
 
 class Part(NamedTuple):
@@ -16,13 +19,27 @@ class Part(NamedTuple):
     size: int
 
 
-def split(count: int, parts: int, itemsize: int, start: int = 0) -> list[Part]:
-    """Cut ``count`` elements into ``parts`` chunks as equal as whole 32-byte granules allow.
+class Piece(NamedTuple):
+    """What one tile holds: ``size`` elements from ``at``, in a tile row of ``row`` elements (whole 32 bytes)."""
+
+    at: int
+    size: int
+    row: int
+
+
+def padded(count: int, itemsize: int) -> int:
+    """``count`` elements rounded up to whole 32-byte granules."""
+    granule = ALIGNMENT // itemsize
+    return -(-count // granule) * granule
+
+
+def split(count: int, parts: int, itemsize: int, start: int = 0, multiple: int = 1) -> list[Part]:
+    """Cut ``count`` elements into ``parts`` chunks as equal as whole granules of ``multiple`` x 32 bytes allow.
 
     The first chunks get the granules that are left over, the last non-empty one the ragged tail. If
-    ``count / parts`` is a multiple of 32 bytes, all chunks are equal.
+    ``count / parts`` is a whole number of granules, all chunks are equal.
     """
-    granule = ALIGNMENT // itemsize
+    granule = ALIGNMENT * multiple // itemsize
     granules = -(-count // granule)
     each, more = divmod(granules, parts)
     found, at = [], 0
@@ -33,9 +50,45 @@ def split(count: int, parts: int, itemsize: int, start: int = 0) -> list[Part]:
     return found
 
 
-def tiles(part: Part, largest: int | None) -> list[Part]:
-    """A chunk as pieces of at most ``largest`` elements (None: one piece)."""
+def stripes(count: int, cores: int, ranks: int, itemsize: int) -> list[list[Part]]:
+    """The chunk of each rank within the stripe of each core: ``stripes(...)[core][rank]``.
+
+    Every core works on a stripe of its own, so the cores of a device need not meet. Stripes are cut in
+    multiples of ``ranks`` granules: the chunks of a rank differ by one granule at most, whatever the number
+    of cores, and are equal over the ranks where ``count / ranks`` is a whole number of granules.
+    """
+    return [split(s.size, ranks, itemsize, s.start) for s in split(count, cores, itemsize, multiple=ranks)]
+
+
+def span(parts: list[Part]) -> Part:
+    """Adjacent chunks as one."""
+    return Part(parts[0].start, sum(p.size for p in parts))
+
+
+def tiles(part: Part, largest: int | None, itemsize: int) -> list[Piece]:
+    """A chunk in pieces of at most ``largest`` elements (None: one piece)."""
     if part.size == 0:
         return []
     step = part.size if largest is None else largest
-    return [Part(at, min(step, part.start + part.size - at)) for at in range(part.start, part.start + part.size, step)]
+    stop = part.start + part.size
+    sizes = ((at, min(step, stop - at)) for at in range(part.start, stop, step))
+    return [Piece(at, size, padded(size, itemsize)) for at, size in sizes]
+
+
+def behind(made: Iterable, lag: int = 2) -> Iterator:
+    """Hand out each item once ``lag`` more have been made.
+
+    A store into a window holds the scalar pipe until it is acknowledged. Stored two tiles behind, it does not
+    keep the next loads from being issued.
+    """
+    held: deque = deque()
+    for item in made:
+        held.append(item)
+        if len(held) > lag:
+            yield held.popleft()
+    yield from held
+
+
+def signal_row(cells: int) -> int:
+    """Cells of a core's row in a signal window: whole 512-byte lines, so no core's updates queue behind another's."""
+    return -(-cells // _LINE) * _LINE

@@ -19,7 +19,7 @@ class BlockBarrier:
     def arrive(self, core, op: Operation) -> None:
         """Block the core until its siblings have come too."""
         core.fence(op, visible=core.fences != "explicit")
-        op.end = op.visible = op.drained = -1  # not over: it has only arrived
+        op.end = -1  # not over: it has only arrived
         core.sync()
         self._arrived.append((core, op))
         if len(self._arrived) < self.blocks:
@@ -31,7 +31,7 @@ class BlockBarrier:
             for other, its in arrived:
                 its.by = op if its is not op else None
                 its.order = order
-                its.end = its.visible = its.drained = leave
+                its.end = leave
                 other.time = leave
                 other.after = ("signal", its)
                 if other is not core:

@@ -11,6 +11,7 @@ flows. How much they could ask for is bounded from above in integers, so the tes
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd
 
 from a2a3sim.errors import ConfigError
@@ -49,7 +50,7 @@ class Capacity:
 
     def __init__(self, name: str, rate: int, kind: str) -> None:
         if not isinstance(rate, int) or isinstance(rate, bool) or rate <= 0:
-            raise ConfigError(f"rate of capacity {name} must be a positive whole number of bytes/s, got {rate!r}")
+            raise ConfigError(f"rate of capacity {name} must be whole bytes/s above 0, got {rate!r}")
         self.name = name
         self.rate = rate
         self.kind = kind
@@ -91,8 +92,7 @@ class Capacity:
             feed = self.feeds[funnel] = [0, most]
         before = feed[0] - feed[1]
         feed[0] += load * flows
-        if most > feed[1]:  # the same funnel with another ratio of weights
-            feed[1] = most
+        feed[1] = max(feed[1], most)  # they differ where the weights have another ratio
         after = feed[0] - feed[1]
         self.excess += (after if after > 0 else 0) - (before if before > 0 else 0)
 
@@ -161,27 +161,22 @@ class Route:
         self.free_label = label
         self.unlimited = num is None
         if num is None:
-            self.num, self.den, self.times, self.per, self.rate, self.pace, self.uses = 0, 1, 0, 1, 0.0, 0.0, ()
-            return
-        if den > 1:
+            num, times, self.rate, self.pace = 0, 0, 0.0, 0.0
+        else:
             shared = gcd(num, den)
             num //= shared
             den //= shared
-        times = PS * den
-        shared = gcd(times, num)
+            times = PS * den
+            self.rate = num / den
+            self.pace = times / num
+        shared = gcd(times, num) or 1
         self.num, self.den = num, den
-        self.times, self.per = times // shared, num // shared
-        self.rate = num / den
-        self.pace = times / num
-        self.uses = tuple(
-            [
-                (capacity, -(-num * above // (den * below)), (2 * ONE * above + below) // (2 * below), *_funnel(path, at))
-                for at, (capacity, above, below) in enumerate(path)
-            ]
-        )
+        self.times, self.per = times // shared, num // shared or 1
+        self.uses = tuple([_use(path, at, num, den) for at in range(len(path))])
 
     def __repr__(self) -> str:
-        return f"<route {'+'.join(use[0].name for use in self.uses) or 'of nothing'}, {len(self.flows)} flows>"
+        path = "+".join(use[0].name for use in self.uses)
+        return f"<route {path or 'through nothing'}, {len(self.flows)} flows>"
 
     def free_ps(self, nbytes: int) -> int:
         """Time of ``nbytes`` on the idle path, without latency."""
@@ -190,16 +185,20 @@ class Route:
 
 def _merged(uses) -> list[tuple[Capacity, int, int]]:
     """(capacity, numerator and denominator of its weight); one that is met twice is used twice."""
-    path = []
-    seen = {}
+    weights = {}
     for capacity, weight in uses:
         if weight <= 0:
             raise ConfigError(f"weight of {capacity.name} in a route must be above 0, got {weight!r}")
-        if capacity in seen:
-            return _merged([*((c, w) for c, w in seen.items()), *uses])
-        seen[capacity] = weight
-        path.append((capacity, weight.numerator, weight.denominator))
-    return path
+        weights[capacity] = weights[capacity] + weight if capacity in weights else weight
+    return [(capacity, weight.numerator, weight.denominator) for capacity, weight in weights.items()]
+
+
+def _use(path, at: int, num: int, den: int):
+    """(capacity, load of a flow in bytes/s rounded up, weight in ONEs, funnel, what that lets through)."""
+    capacity, above, below = path[at]
+    load = -(-num * above // (den * below))
+    weight = (2 * ONE * above + below) // (2 * below)
+    return capacity, load, weight, *_funnel(path, at)
 
 
 def _funnel(path, at: int) -> tuple[Capacity | None, int]:
@@ -209,11 +208,13 @@ def _funnel(path, at: int) -> tuple[Capacity | None, int]:
     """
     capacity, above, below = path[at]
     rate, name = capacity.rate, capacity.name
-    last = len(path)
-    for distance in range(1, last):
-        for near in (at + distance, at - distance):
-            if 0 <= near < last:
-                other, over, under = path[near]
-                if other.rate < rate or (other.rate == rate and other.name < name):
-                    return other, -(-other.rate * above * under // (below * over))
+    for near in _nearest_first(at, len(path)):
+        other, over, under = path[near]
+        if other.rate < rate or (other.rate == rate and other.name < name):
+            return other, -(-other.rate * above * under // (below * over))
     return None, 0
+
+
+@cache
+def _nearest_first(at: int, length: int) -> tuple[int, ...]:
+    return tuple(sorted((near for near in range(length) if near != at), key=lambda near: abs(near - at)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from a2a3sim.errors import KernelError
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.models.overlap import OpenAccesses
 from a2a3sim.models.pipe import MovePipe, VectorPipe
-from a2a3sim.models.ub import TileLife
+from a2a3sim.models.ub import TileLife, peak_usage
 
 __all__ = ["Core", "CoreCosts"]
 
@@ -114,53 +115,51 @@ class Core:
         self.time = op.issued = self.time + (costs.issue if cost is None else cost)
         self.after = ("issue", op)
         self.running += 1
-        if op.reads or op.writes:
+        if op.path is not None:
             self.accesses += 1
+            self.unknown[op] = None
             before = self.open_accesses.add(op, self.time)
             if before:
                 op.deps = (*op.deps, *before)
-            self.unknown[op] = None
-        pipe.queue.append(op)
-        pipe.pump()
+        queue = pipe.queue
+        queue.append(op)
+        if len(queue) == 1:  # else what keeps the head back will have the pipe looked at
+            pipe.pump()
 
-    def use_tiles(self, op: Operation, lives: tuple[TileLife, ...]) -> None:
-        """Say before `issue` which tiles an operation uses or makes."""
-        op.tiles = lives
-        for life in lives:
-            life.open += 1
-            life.last = op
-
-    def make_tile(self, op: Operation, nbytes: int, operands: tuple[TileLife, ...] = ()) -> TileLife:
-        """Reserve UB for the tile that ``op`` will make, waiting for space if unfinished operations hold it.
+    def take_space(self, op: Operation, nbytes: int, operands: tuple[TileLife, ...] = ()) -> TileLife:
+        """Before `issue`: the tile that ``op`` makes gets its place, once no unfinished operation holds it.
 
         An elementwise result (``operands`` given) that fits where an operand stands does not wait.
         """
-        life = TileLife(nbytes)
-        life.first = life.last = op
-        life.inplace = operands
-        self.lane.tiles.append(life)
         limit = self.costs.ub
-        if limit is not None:
-            stands_in = any(o.nbytes >= nbytes for o in operands)
-            if self.ub_used + nbytes > limit and not stands_in:
-                self._make_room_in_ub(nbytes, limit)
-            self.ub_used += nbytes
-            self.lives.append(life)
+        if self.ub_used + nbytes > limit and not any(o.nbytes >= nbytes for o in operands):
+            self._make_room_in_ub(nbytes, limit)
+        life = TileLife(nbytes)
+        self.ub_used += nbytes
+        self.lives.append(life)
         return life
+
+    def use_tiles(self, op: Operation, lives: tuple[TileLife, ...]) -> None:
+        """Before `issue`: these tiles are used until ``op`` is over."""
+        op.tiles = lives
+        for life in lives:
+            life.open += 1
 
     def known(self, op: Operation, done: int) -> None:
         """The machine knows when ``op`` is over; called by its pipe."""
-        if op.reads or op.writes:
+        if op.path is not None:
             del self.unknown[op]
             if done > self.memory_done:
                 self.memory_done, self.memory_last = done, op
             if op.drained > self.drained_done:
                 self.drained_done = op.drained
-        for life in op.tiles:
-            life.open -= 1
+        tiles = op.tiles
+        if tiles:
             until = op.drained if op.writes else op.end
-            if until >= life.busy:
-                life.busy, life.user = until, op
+            for life in tiles:
+                life.open -= 1
+                if until >= life.busy:
+                    life.busy, life.user = until, op
         self.running -= 1
         if done > self.last_time:
             self.last_time, self.last = done, op
@@ -169,10 +168,9 @@ class Core:
             op.dependents = None
             for callback in callbacks:
                 callback(op)
-        op.deps = ()
         if self._waiting:
             self._recheck(op)
-        op.tiles = ()
+        op.deps = op.tiles = ()
 
     # ---- the scalar pipe blocks -------------------------------------------------------------------
 
@@ -215,13 +213,13 @@ class Core:
         if until > self.time:
             self.time = until
             self.after = ("fence", self.memory_last)
-        op.drained = op.visible = op.end = self.time
+        op.end = self.time
         op.cause = ("issue", None)
 
     def mark(self, op: Operation) -> None:
         """Enter a marker into the trace; it takes no time."""
         self._scalar(op, 0)
-        op.start = op.drained = op.visible = op.end = self.time
+        op.start = op.end = self.time
         op.cause = ("issue", None)
 
     def _hold_until_known(self, op: Operation) -> None:
@@ -295,7 +293,6 @@ class Core:
         self.running += 1
         if own:
             self.self_notifies += 1
-        op.nbytes = 0
         op.work = (latency, own)
         if self.fences == "explicit" or not self.unknown:
             if self.fences == "explicit":
@@ -357,6 +354,10 @@ class Core:
             self._waiting = "idle"
             self.park("the end of its operations")
         lane = self.lane
+        lane.ub_peak_bytes, tiles = peak_usage(lane.operations)
+        limit = self.costs.ub
+        if limit is not None and lane.ub_peak_bytes > limit:
+            raise self._does_not_fit(lane.ub_peak_bytes, limit, tiles)
         if self.last_time > self.time or (self.last_time == self.time and self.last is not None):
             lane.end, lane.last = self.last_time, ("pipe", self.last)
         else:
@@ -364,3 +365,15 @@ class Core:
         if self.clock.now < lane.end:
             self.clock.at(lane.end, self.wake)
             self.park("time")
+
+    def _does_not_fit(self, peak: int, limit: int, tiles: list[Operation]) -> KernelError:
+        """The tiles that are alive together exceed UB."""
+        largest = sorted(tiles, key=lambda op: -op.makes)[:4]
+        named = ", ".join(f"{op.makes} B made by {op.kind}" for op in largest)
+        more = f" and {len(tiles) - len(largest)} more" if len(tiles) > len(largest) else ""
+        error = KernelError(
+            f"capacity: {len(tiles)} tiles of {self.lane.kernel} are alive together and need {peak} B ({named}{more}), "
+            f"but UB holds {limit} B for tiles: move the data in chunks of {limit * 100 // peak} % of the size or smaller"
+        )
+        error.site, error.lane = tiles[-1].site, self.lane
+        return error

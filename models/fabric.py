@@ -47,6 +47,9 @@ class Fabric:
         self._capacities: dict[str, Capacity] = {}
         self._paths: dict[tuple, Path] = {}
         self._latencies: dict[tuple[int, int], int] = {}
+        # Raw bytes per byte of payload; as ints where they are, since thousands of paths are made.
+        self._read_weight = _inverse(platform.efficiency.read)
+        self._write_weight = _inverse(platform.efficiency.write)
 
     @property
     def capacities(self) -> list[Capacity]:
@@ -65,11 +68,11 @@ class Fabric:
         found = self._capacity(f"hbm{device}", self._platform.hbm.bandwidth, "hbm")
         return [(capacity, 1) for capacity in found]
 
-    def _links(self, src: int, dst: int, efficiency: Fraction) -> list[tuple[Capacity, Fraction]]:
+    def _links(self, src: int, dst: int, weight) -> list[tuple[Capacity, int | Fraction]]:
         uses = []
         for link in self._topology.path(src, dst):
             # A rate that is stated as payload already needs no efficiency.
-            weight = Fraction(1) if link.payload else 1 / Fraction(efficiency)
+            weight = 1 if link.payload else weight
             uses += [(c, weight) for c in self._capacity(link.name, link.bandwidth, link.kind)]
         return uses
 
@@ -106,7 +109,12 @@ class Fabric:
             return Path(uses, bound, wait, 0, 0, True) if load else Path(uses, bound, 0, wait, 0, False)
         out, back = self.latency(here, there), self.latency(there, here)
         if load:
-            uses = self._hbm(there) + self._links(there, here, platform.efficiency.read)
+            uses = self._hbm(there) + self._links(there, here, self._read_weight)
             return Path(uses, bound, out, back, 0, True)
-        uses = self._links(here, there, platform.efficiency.write) + self._hbm(there)
+        uses = self._links(here, there, self._write_weight) + self._hbm(there)
         return Path(uses, bound, 0, out, back, False)
+
+
+def _inverse(share) -> int | Fraction:
+    inverse = 1 / Fraction(share)
+    return inverse.numerator if inverse.denominator == 1 else inverse

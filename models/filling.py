@@ -71,13 +71,13 @@ def _gather_open(each: Bottleneck, variable: dict) -> None:
         else:
             level = group.level
             avail -= level * share
-            if level > fastest:
+            if level > fastest:  # noqa: PLR1730 - a call here would cost more than the line around it
                 fastest = level
     each.avail, each.filling, each.fastest, each.variable = avail, weight, fastest, mine
 
 
 def _gather_limit(each: Bottleneck, variable: dict) -> None:
-    """The same for a capacity that is only a limit: its classes and the routes of its group stay as they are."""
+    """The same for a capacity that is only a limit: its classes and its group stay as they are."""
     avail, weight, mine = each.scaled, 0, []
     for one in each.classes:
         if one.weight:

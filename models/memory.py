@@ -18,7 +18,7 @@ class Memory:
         data: uint8 array of ``nbytes``, or None in a timing-only run (signal cells then appear on demand).
     """
 
-    __slots__ = ("buffer", "data", "device", "id", "kind", "name", "nbytes", "rank", "signal")
+    __slots__ = ("_cells", "buffer", "cell_shape", "data", "device", "id", "kind", "name", "nbytes", "rank", "signal")
 
     def __init__(self, id, name, kind, device, rank, nbytes, data, buffer=None):
         self.id = id
@@ -30,15 +30,29 @@ class Memory:
         self.data = data
         self.buffer = buffer if buffer is not None else id
         self.signal = False  # some notify or wait uses cells of this object
+        self._cells = None
+        self.cell_shape = None  # the extents through which they are addressed
 
     def __repr__(self):
         return f"<{self.kind} {self.name} of rank {self.rank}, {self.nbytes} B>"
 
-    def cells(self) -> np.ndarray:
-        """The object's bytes for signal cells; materialised (zero) if the run keeps no bytes."""
-        if self.data is None:
-            self.data = np.zeros(self.nbytes, np.uint8)
-        return self.data
+    def cells(self) -> memoryview:
+        """The object's int32 words for signal cells; materialised (zero) if the run keeps no bytes."""
+        if self._cells is None:
+            if self.data is None:
+                self.data = np.zeros(self.nbytes, np.uint8)
+            self._cells = memoryview(self.data)[: self.nbytes & ~3].cast("i")
+        return self._cells
+
+    def cell_name(self, offset: int) -> str:
+        """A signal cell as its program addresses it, ``signal[1, 3]``."""
+        index = offset // 4
+        shape = self.cell_shape or (self.nbytes // 4,)
+        parts = []
+        for size in reversed(shape):
+            index, part = divmod(index, size)
+            parts.append(part)
+        return f"{self.name}[{', '.join(str(p) for p in reversed(parts))}]"
 
     def typed(self, dtype, offset, shape, strides) -> np.ndarray | None:
         """A typed array view at a byte offset, or None where no bytes are kept."""

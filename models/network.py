@@ -39,7 +39,7 @@ class Flow:
         "tag",
     )
 
-    def __init__(self, nbytes, route, start, done, owner, number):
+    def __init__(self, nbytes, route, start, done, owner, number):  # noqa: PLR0917 - keywords cost time here
         self.nbytes = nbytes
         self.route = route
         self.start = start
@@ -52,6 +52,13 @@ class Flow:
         self.left = nbytes  # bytes to go at `since`, while there is no bottleneck
         self.since = start
         self.tag = 0.0  # what the group of its bottleneck has served when it ends
+
+    @property
+    def rate(self) -> float:
+        """Goodput in bytes/s as last settled; 0 before that and when the flow is over."""
+        if self.bottleneck is None:
+            return 0.0 if self.finish == UNKNOWN else self.route.rate
+        return 0.0 if self.bottleneck is _OVER else self.bottleneck.level
 
     def __repr__(self) -> str:
         path = "+".join(use[0].name for use in self.route.uses)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from a2a3sim.models.memory import Memory
 
-__all__ = ["UNKNOWN", "Access", "Lane", "Operation"]
+__all__ = ["UNKNOWN", "Access", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
 
 UNKNOWN = -1
 
@@ -45,7 +45,6 @@ class Lane:
         "rank",
         "start",
         "task",
-        "tiles",
         "ub_peak_bytes",
     )
 
@@ -64,7 +63,6 @@ class Lane:
         self.end = UNKNOWN  # pipes drained, stores and notifies applied
         self.last = None  # (reason, operation) that determined `end`, for the critical path
         self.operations = []  # in program order
-        self.tiles = []  # lifetimes of tiles, see core.py
         self.ub_peak_bytes = 0
 
     def __repr__(self):
@@ -97,40 +95,30 @@ class Operation:
     """
 
     __slots__ = (
-        "action",
         "after",
-        "applied",
-        "atomic",
         "begun",
-        "by",
         "cause",
-        "cell",
         "dependents",
         "deps",
-        "drained",
         "end",
-        "flow",
         "issued",
         "kind",
         "lane",
-        "nbytes",
         "operands",
-        "order",
-        "path",
-        "peer",
         "pipe",
-        "reads",
-        "seen",
         "seq",
         "site",
-        "staged",
         "start",
         "tiles",
-        "value",
-        "visible",
         "work",
-        "writes",
     )
+
+    # What only some kinds of operations have; their classes below make slots of them.
+    action = cell = by = flow = path = peer = seen = staged = value = None
+    applied = order = UNKNOWN
+    atomic = False
+    makes = nbytes = 0
+    reads = writes = ()
 
     def __init__(self, lane, kind, pipe, site):
         self.lane = lane
@@ -138,21 +126,84 @@ class Operation:
         self.pipe = pipe
         self.site = site  # (code object, instruction offset) of the user's call; a2a3sim.trace resolves it
         self.seq = 0  # program index within the lane
-        self.begun = self.issued = self.start = self.drained = self.visible = self.end = UNKNOWN
-        self.reads = self.writes = self.operands = ()  # Access, Access, producing operations
+        self.begun = self.issued = self.start = self.end = UNKNOWN
+        self.operands = ()  # producing operations
         self.deps = ()  # operations whose end bounds the start
         self.dependents = None  # callbacks once `end` is known
-        self.nbytes = 0
-        self.peer = None  # rank at the other end, None for local operations
-        self.flow = None
-        self.path = None  # the fabric.Path of a move
-        self.staged = None  # the store whose bytes must have left the staging tile before this load starts
         self.tiles = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
         self.cause = self.after = None
-        self.atomic = False  # the write adds instead of replacing
         self.work = None  # what to do with the bytes; dropped when done
-        self.cell = self.action = self.value = self.seen = self.by = None
-        self.applied = self.order = UNKNOWN
+
+    @property
+    def drained(self):
+        """When its last byte left the core or arrived; its end, for what moves no bytes."""
+        return self.end
+
+    @property
+    def visible(self):
+        """When its effect can be seen; its end, for what moves no bytes."""
+        return self.end
 
     def __repr__(self):
         return f"<{self.kind} #{self.seq} {self.lane!r} {self.start}..{self.end}>"
+
+
+class Move(Operation):
+    """An operation that moves bytes: MTE2, MTE3, or a scalar access."""
+
+    __slots__ = (
+        "atomic", "drained", "flow", "makes", "nbytes", "path", "peer", "reads", "staged", "visible", "writes",
+    )  # fmt: skip
+
+    def __init__(self, lane, kind, pipe, site):
+        # As the base class does; a call to it would cost as much as the assignments.
+        self.lane = lane
+        self.kind = kind
+        self.pipe = pipe
+        self.site = site
+        self.seq = 0
+        self.begun = self.issued = self.start = self.end = UNKNOWN
+        self.operands = self.deps = self.tiles = ()
+        self.dependents = self.cause = self.after = self.work = None
+        self.drained = self.visible = UNKNOWN
+        self.reads = self.writes = ()  # Access
+        self.makes = 0  # bytes of the tile it makes
+        self.nbytes = 0
+        self.peer = None  # rank at the other end, None for local operations
+        self.flow = None
+        self.path = None  # the fabric.Path
+        self.staged = None  # the store whose bytes must have left the staging tile before this load starts
+        self.atomic = False  # the write adds instead of replacing
+
+
+class Vector(Operation):
+    """A vector instruction."""
+
+    __slots__ = ("makes", "value")
+
+
+class Signal(Operation):
+    """A notify, a wait, a barrier or fence, or a marker: what the scalar pipe does without moving data."""
+
+    __slots__ = ("action", "applied", "by", "cell", "order", "peer", "seen", "value")
+
+    def __init__(self, lane, kind, pipe, site):
+        self.lane = lane
+        self.kind = kind
+        self.pipe = pipe
+        self.site = site
+        self.seq = 0
+        self.begun = self.issued = self.start = self.end = UNKNOWN
+        self.operands = self.deps = self.tiles = ()
+        self.dependents = self.cause = self.after = self.work = None
+        self.cell = self.action = self.value = self.seen = self.by = self.peer = None
+        self.applied = self.order = UNKNOWN
+
+
+def operation(lane, kind, pipe, site) -> Operation:
+    """An empty record of the class that a kind needs."""
+    if pipe == "V":
+        return Vector(lane, kind, pipe, site)
+    if pipe == "S" and kind not in ("read", "write"):
+        return Signal(lane, kind, pipe, site)
+    return Move(lane, kind, pipe, site)

@@ -47,8 +47,8 @@ class OpenAccesses:
         before: list[Operation] = []
         reads, writes = self._reads, self._writes
         for access in op.reads:
-            memory = access.memory
-            if writes and memory in writes:
+            memory = access[0]
+            if memory in writes:
                 self._conflicts(writes, op, access, now, before)
             found = reads.get(memory)
             if found is None:
@@ -56,7 +56,7 @@ class OpenAccesses:
             else:
                 found.append((op, access))
         for access in op.writes:
-            memory = access.memory
+            memory = access[0]
             if memory in writes:
                 self._conflicts(writes, op, access, now, before)
             if memory in reads:

@@ -25,11 +25,7 @@ def constrained_start(op, pipe) -> int:
     for dep in op.deps:
         end = dep.end
         if end == UNKNOWN:
-            if dep.dependents is None:
-                dep.dependents = [pipe.pump]
-            else:
-                dep.dependents.append(pipe.pump)
-            return UNKNOWN
+            return _call_back(pipe, dep)
         if dep.writes:
             end = dep.visible
         # On a tie the operand is named: it comes before `issue` in the order of causes.
@@ -38,27 +34,38 @@ def constrained_start(op, pipe) -> int:
     staged = op.staged
     if staged is not None:
         if staged.end == UNKNOWN:
-            if staged.dependents is None:
-                staged.dependents = []
-            staged.dependents.append(pipe.pump)
-            return UNKNOWN
+            return _call_back(pipe, staged)
         if staged.drained >= start:
             start, cause = staged.drained, ("space", staged)
-        op.staged = None
     op.cause = cause
     return start
+
+
+def _call_back(pipe, dep) -> int:
+    """Have the pipe looked at once the end of ``dep`` is known; asked for once, however often it looks."""
+    if pipe.waits_for is not dep:
+        pipe.waits_for = dep
+        if dep.dependents is None:
+            dep.dependents = [pipe.pump]
+        else:
+            dep.dependents.append(pipe.pump)
+    return UNKNOWN
 
 
 class MovePipe:
     """MTE2, MTE3, or the scalar pipe's own loads and stores."""
 
-    __slots__ = ("_arrive", "_armed", "_begin_flow", "_land", "_moving", "core", "free", "last", "pump", "queue")
+    __slots__ = (
+        "_arrive", "_armed", "_begin_flow", "_land", "_moving", "core", "free", "last", "pump", "queue",
+        "waits_for",
+    )  # fmt: skip
 
     def __init__(self, core, slots: int) -> None:
         self.core = core
         self.queue: deque = deque()
         self.free = [(0, n, None) for n in range(slots)]  # heap of (time, tie, operation that held the slot)
         self.last = None  # the operation that started last
+        self.waits_for = None  # the operation whose end the head of the queue waits to know
         self._moving: list = []  # operations in flight without a known end
         self._armed = UNKNOWN
         # Bound once: creating bound methods per operation would cost a tenth of a transfer.
@@ -164,13 +171,14 @@ class MovePipe:
 class VectorPipe:
     """The vector unit: one instruction at a time, its duration known at its start."""
 
-    __slots__ = ("core", "free_at", "last", "pump", "queue")
+    __slots__ = ("core", "free_at", "last", "pump", "queue", "waits_for")
 
     def __init__(self, core) -> None:
         self.core = core
         self.queue: deque = deque()
         self.free_at = 0
         self.last = None
+        self.waits_for = None
         self.pump = self._pump
 
     def _pump(self, _=None) -> None:
@@ -184,7 +192,7 @@ class VectorPipe:
                 start, op.cause = self.free_at, ("pipe", self.last)
             queue.popleft()
             op.start = start
-            op.drained = op.visible = op.end = self.free_at = start + op.value
+            op.end = self.free_at = start + op.value
             self.last = op
             if op is core.awaited_start:
                 core.wake()

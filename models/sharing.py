@@ -105,7 +105,7 @@ class Sharing:
             self._solve_together(together, now)
 
     def _sort(self, route, now: int) -> None:
-        """Put the flows of a route where its hot capacities say; those it leaves or joins are solved again."""
+        """Put a route where its hot capacities say; those it leaves or joins are solved again."""
         old, placed, count = route.hot, route.placed, len(route.flows)
         hot = [(use[0].bottleneck, use[2]) for use in route.uses if use[0].hot] or ()
         if hot != old:
@@ -114,7 +114,6 @@ class Sharing:
                     each.add(route.rate, -placed * weight)
                 else:
                     del each.coupled[route]
-                if not each.capacity.dirty:
                 if not each.capacity.dirty:
                     self.touch(each.capacity)
             placed = 0
@@ -219,7 +218,8 @@ class Sharing:
         flows = bottleneck.arrivals
         bottleneck.arrivals = []
         if flipped:
-            flows = [flow for route in bottleneck.capacity.routes if len(route.hot) == 1 for flow in route.flows]
+            routes = [route for route in bottleneck.capacity.routes if len(route.hot) == 1]
+            flows = [flow for route in routes for flow in route.flows]
             self.visits += len(flows)
         for flow in flows:
             if bottleneck.class_of(flow.route.rate).pinned:

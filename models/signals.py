@@ -16,10 +16,8 @@ _MASK = (1 << 64) - 1
 _SETTLE, _LAST = 2, 3
 
 
-def tie_key(seed: int, rank: int, core: int, sequence: int) -> int | tuple[int, int, int]:
-    """The order of simultaneous arrivals: as numbered for seed 0, else shuffled by a keyed hash (splitmix64)."""
-    if seed == 0:
-        return (rank, core, sequence)
+def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
+    """A shuffled order of simultaneous arrivals: a keyed hash (splitmix64) of who they are."""
     z = (seed * 0x9E3779B97F4A7C15 + rank * 0xBF58476D1CE4E5B9 + core * 0x94D049BB133111EB + sequence) & _MASK
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = ((z ^ (z >> shift)) * factor) & _MASK
@@ -64,7 +62,7 @@ class Signals:
     def value(self, cell) -> int:
         """The current value of a cell (memory, byte offset)."""
         memory, offset = cell
-        return int.from_bytes(memory.cells()[offset : offset + 4].tobytes(), "little", signed=True)
+        return memory.cells()[offset >> 2]
 
     def stored(self, memory) -> None:
         """Plain bytes were written to an object with signal cells: its waits look again."""
@@ -87,17 +85,19 @@ class Signals:
         else:
             batch.append((op, core))
 
-    def _order(self, entry) -> tuple:
+    def _order(self, entry) -> int:
         op, _ = entry
         lane = op.lane
-        return (op.cell[0].id, op.cell[1] // self.line, tie_key(self.seed, lane.rank, lane.core, op.seq))
+        return tie_key(self.seed, lane.rank, lane.core, op.seq)
 
     def _arrive(self, time: int) -> None:
         batch = self._arrivals.pop(time)
         if len(batch) > 1:
-            batch.sort(key=self._order)
             if self.seed:
+                batch.sort(key=self._order)
                 batch = _program_order(batch)
+            else:
+                batch.sort(key=_as_numbered)
         atomic = self.atomic
         if atomic == 0:
             for entry in batch:
@@ -117,16 +117,16 @@ class Signals:
     def _apply(self, entry) -> None:
         op, core = entry
         memory, offset = cell = op.cell
-        data = memory.cells()
-        view = data[offset : offset + 4].view("<i4")
+        cells = memory.cells()
+        value = op.value
         if op.action == "add":
-            value = (int(view[0]) + op.value + 0x80000000) % 0x100000000 - 0x80000000
-        else:
-            value = op.value
-        view[0] = value
+            value += cells[offset >> 2]
+        if not -0x80000000 <= value <= 0x7FFFFFFF:
+            value = (value + 0x80000000) % 0x100000000 - 0x80000000
+        cells[offset >> 2] = value
         now = self.clock.now
         op.seen = value
-        op.applied = op.end = op.visible = op.drained = now
+        op.applied = op.end = now
         op.order = self.applied
         self.applied += 1
         waiters = self._waiters.get(cell)
@@ -161,7 +161,7 @@ class Signals:
         if not waiters:
             del self._waiters[waiter.cell]
         op.seen = value
-        op.drained = op.visible = op.end = self.clock.now
+        op.end = self.clock.now
         waiter.core.wake()
 
     def wait(self, op: Operation, core) -> bool:
@@ -170,7 +170,7 @@ class Signals:
         now = self.clock.now
         if op.start == now and _holds(op, value):
             op.seen = value
-            op.drained = op.visible = op.end = now
+            op.end = now
             return True
         waiter = _Waiter(op, core)
         self._waiters.setdefault(op.cell, []).append(waiter)
@@ -178,6 +178,12 @@ class Signals:
             waiter.armed = True
             self.clock.at(op.start, self._look, waiter, _LAST)
         return False
+
+
+def _as_numbered(entry) -> tuple[int, int, int]:
+    op = entry[0]
+    lane = op.lane
+    return (lane.rank, lane.core, op.seq)
 
 
 def _program_order(batch: list) -> list:

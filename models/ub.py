@@ -8,48 +8,57 @@ operand that dies there.
 
 from __future__ import annotations
 
+from a2a3sim.models.operation import Operation
+
 __all__ = ["TileLife", "peak_usage"]
 
 
 class TileLife:
-    """One tile's place in UB: its bytes, its first and last operation, and what still uses it."""
+    """What still uses one tile, for the wait for space."""
 
-    __slots__ = ("busy", "first", "inplace", "last", "nbytes", "open", "user")
+    __slots__ = ("busy", "nbytes", "open", "user")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.first = None  # the operation that makes it
-        self.last = None  # the last operation so far that uses it
-        self.inplace = ()  # lives of the operands whose place an elementwise result may take
         self.open = 0  # operations on it whose end is not known yet
         self.busy = 0  # ps until which the operations of known end use it
-        self.user = None  # the operation that ends at `busy`
+        self.user: Operation | None = None  # the operation that ends at `busy`
 
 
-def peak_usage(lives: list[TileLife]) -> tuple[int, list[TileLife], object]:
-    """Peak bytes over the program, the tiles alive there, and the operation at which it happens."""
-    starts: dict[int, list[TileLife]] = {}
-    ends: dict[int, list[TileLife]] = {}
-    for life in lives:
-        starts.setdefault(life.first.seq, []).append(life)
-        ends.setdefault(life.last.seq, []).append(life)
-    alive: dict[TileLife, None] = {}
+def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
+    """Peak bytes of live tiles over a lane's program, and the operations whose tiles are alive there."""
+    owner: dict[Operation, Operation] = {}  # of a staging tile that several loads fill in turn
+    last: dict[Operation, int] = {}
+    for op in operations:
+        if op.staged is not None:
+            before = op.staged.operands[0]
+            owner[op] = owner.get(before, before)
+            last[owner[op]] = op.seq
+        elif op.makes:
+            last[op] = op.seq
+        for made in op.operands:
+            last[owner.get(made, made)] = op.seq
+    dying: dict[int, list[Operation]] = {}
+    for made, seq in last.items():
+        dying.setdefault(seq, []).append(made)
+    alive: dict[Operation, None] = {}
     used = peak = 0
-    at, where = [], None
-    for seq in sorted(starts):
-        for done in [life for life in alive if life.last.seq < seq]:
-            del alive[done]
-            used -= done.nbytes
-        for life in starts[seq]:
-            reuse = next(
-                (o for o in life.inplace if o in alive and o.last.seq == seq and o.nbytes >= life.nbytes), None
-            )
-            if reuse is not None:
-                # The result stands in the operand's place; the operand is gone from here on.
-                del alive[reuse]
-                used -= reuse.nbytes
-            alive[life] = None
-            used += life.nbytes
-        if used > peak:
-            peak, at, where = used, list(alive), starts[seq][0].first
-    return peak, at, where
+    at: list[Operation] = []
+    for op in operations:
+        if op.makes:
+            if op.pipe == "V":
+                # The result stands in the place of an operand that dies here, if that is large enough.
+                for made in op.operands:
+                    if last[made] == op.seq and made.makes >= op.makes and made in alive:
+                        del alive[made]
+                        used -= made.makes
+                        break
+            alive[op] = None
+            used += op.makes
+            if used > peak:
+                peak, at = used, list(alive)
+        for made in dying.get(op.seq, ()):
+            if made in alive:
+                del alive[made]
+                used -= made.makes
+    return peak, at

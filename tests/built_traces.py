@@ -1,15 +1,15 @@
 """Traces put together by hand, for what reads traces, with times from rules simple enough to check.
 
-No link is shared: a remote move takes its bytes / rate and latency before and after (a load) or twice after (a
-store, its acknowledgement included), a local one bytes / rate, a vector instruction an eighth of that. Moves of
-a pipe run one at a time. Programs are built in lock-step over the ranks, so a wait finds its notifies.
+No link is shared: a remote move takes its bytes / rate and latency before and after (a load) or twice after
+(a store, its acknowledgement included), a local one bytes / rate, a vector instruction an eighth of that.
+Moves of a pipe run one at a time. Programs are built in lock-step over ranks, so waits find their notifies.
 """
 
 from types import SimpleNamespace
 
 from a2a3sim.metrics import RunInfo
 from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Access, Lane, Operation
+from a2a3sim.models.operation import Access, Lane, operation
 
 NS, US = 1_000, 1_000_000
 
@@ -57,17 +57,20 @@ class Builder:
 
     def _new(self, lane, kind, pipe, nbytes=0, peer=None):
         s = self.state[lane]
-        op = Operation(lane, kind, pipe, None)
+        op = operation(lane, kind, pipe, None)
         op.seq = len(lane.operations)
         lane.operations.append(op)
-        op.nbytes, op.peer = nbytes, peer
+        if nbytes:
+            op.nbytes = nbytes
+        if peer is not None:
+            op.peer = peer
         op.begun, op.after = s.time, s.after
         op.issued = s.time = s.time + self.issue
         s.after = ("issue", op)
         return op
 
     def phase(self, lane, name):
-        op = Operation(lane, "phase", "S", None)
+        op = operation(lane, "phase", "S", None)
         op.seq, op.value = len(lane.operations), name
         op.begun = op.issued = op.start = op.end = self.state[lane].time
         op.after = self.state[lane].after
@@ -123,7 +126,7 @@ class Builder:
     def vector(self, lane, kind, nbytes, *operands):
         op = self._new(lane, kind, "V")
         self._start(lane, op, operands)
-        op.drained = op.visible = op.end = op.start + nbytes * US // (8 * self.rate)
+        op.end = op.start + nbytes * US // (8 * self.rate)
         self._over(lane, op, op.end, op.end)
         return op
 
@@ -158,7 +161,7 @@ class Builder:
         free, ahead = self.line_free.get(line, (0, None))
         if free > arrival:
             arrival, op.by = free, ahead
-        op.drained = op.visible = op.end = op.applied = arrival + self.atomic
+        op.end = op.applied = arrival + self.atomic
         self.line_free[line] = (op.applied, op)
         updates = self.cells.setdefault(op.cell, [])
         updates.append(op)
@@ -174,7 +177,7 @@ class Builder:
         op.cell = (self.memories[lane.rank], 512 * row + 4 * column)
         op.start, op.cause = op.issued, ("issue", None)
         op.by = sorted(self.cells[op.cell], key=lambda u: u.applied)[need - 1]
-        op.end = op.drained = op.visible = max(op.start, op.by.applied)
+        op.end = max(op.start, op.by.applied)
         if op.by.applied < op.start:
             op.by = None
         s.time, s.after = op.end, ("signal", op)

@@ -106,7 +106,7 @@ def test_a_diff_names_what_changed():
     assert changes["parameters", "overrides.x"] == (1, None)
     assert changes["times", "kernel_ps"] == (a.kernel_ps, b.kernel_ps)
     assert changes["bytes", "per_rank[*].remote_read_bytes"] == (12288, 6144)
-    assert changes["bytes", "pairs[0->1]"] == (4096, 2048)
+    assert changes["bytes", "pairs[*]"] == (4096, 2048)
     assert changes["counts", "rounds"] == (1, 2)
     assert changes["findings", "error race at a.py:3"] == (1, 0)
     assert changes["numerics", "ok"] == (None, True)

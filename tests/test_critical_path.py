@@ -210,7 +210,8 @@ def test_the_summary_groups_what_the_time_was_spent_on():
     spent = ("bandwidth:link0-1", "bandwidth:hbm3", "bandwidth:pipe", "atomic", "wait")
     assert [group_of(s) for s in spent] == ["link bandwidth", "HBM", "pipe rate", "atomics", "waits"]
     result = measure(mesh(4, 4096).trace(), info(4))
-    shares = summary(result.critical_path)
+    shares = summary(result)
+    assert shares == summary(result.critical_path)
     assert set(shares) <= set(GROUPS)
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
     assert abs(sum(shares.values()) - 100) < 1e-9

@@ -142,8 +142,8 @@ def test_reports_import_no_matplotlib_until_they_draw():
 def test_colours_are_distinct_and_stable():
     assert len(set(ACTIVITY_COLOURS.values())) == len(ACTIVITY_COLOURS)
     shipped = [
-        "mesh", "mesh_rotated", "two_phase", "two_phase_rotated", "two_phase_push", "ring", "ring_bidirectional",
-        "halving_doubling", "recursive_doubling", "hierarchical", "flat", "binomial",
+        "mesh", "mesh_rotated", "two_phase", "two_phase_rotated", "two_phase_push", "ring",
+        "ring_bidirectional", "halving_doubling", "recursive_doubling", "hierarchical", "flat", "binomial",
     ]  # fmt: skip
     assert len({algorithm_colour(name) for name in shipped}) == len(shipped)
     assert algorithm_colour("my_own") == algorithm_colour("my_own")

@@ -22,8 +22,11 @@ def results():
 def test_points_are_what_was_measured_and_lie_on_the_closed_forms():
     points = points_of(results())
     assert points == [
-        Point("mesh", 2, 1024), Point("mesh", 4, 3072), Point("two_phase", 2, 1024), Point("two_phase", 4, 1536),
-    ]  # fmt: skip
+        Point("mesh", 2, 1024),
+        Point("mesh", 4, 3072),
+        Point("two_phase", 2, 1024),
+        Point("two_phase", 4, 1536),
+    ]
     forms = {form.algorithm: form for form in ALL_REDUCE_FORMS}
     assert all(forms[p.algorithm].nbytes(p.ranks, N) == p.nbytes for p in points)
     assert np.array_equal(forms["mesh"].nbytes(np.array([2, 8]), N), [N, 7 * N])
@@ -37,9 +40,7 @@ def test_a_matrix_holds_the_ordered_pairs():
 def test_equal_data_give_equal_bytes(tmp_path, suffix):
     runs = results()
     files = [
-        draw_traffic(
-            points_of(runs), [matrix_of(runs[1]), matrix_of(runs[3])], N, tmp_path / f"{k}.{suffix}", "head"
-        )
+        draw_traffic(points_of(runs), [matrix_of(runs[1]), matrix_of(runs[3])], N, tmp_path / f"{k}.{suffix}")
         for k in range(2)
     ]
     assert files[0].read_bytes() == files[1].read_bytes()

@@ -59,7 +59,7 @@ class Clocks:
         program, matrix = self.program, self.matrix
         column_of, segment_of, rows_of = program.column_of, program.segment_of, program.rows_of
         maximum, reduce = np.maximum, np.maximum.reduce
-        changed = False
+        changed = self._moved = False
         for row in order:
             sources, waits = plan[row]
             column, segment = column_of[row], segment_of[row]
@@ -82,7 +82,7 @@ class Clocks:
             elif sources:
                 reduce(matrix[sources], axis=0, out=clock)
             clock[column] = segment
-        return changed and repeated
+        return repeated and (changed or self._moved)
 
     def _joined(self, row: int, waits: list[Wait]) -> np.ndarray:
         """A segment's clock from what it acquires, wait by wait."""
@@ -104,7 +104,10 @@ class Clocks:
             return clock
         for acquired in self.program.acquires_of[row]:
             if type(acquired) is Wait and acquired.solver is not None:
+                needs = acquired.needs
                 acquired.solver.solve(acquired, self, clock)
+                if acquired.needs != needs:
+                    self._moved = True
             self._join(clock, acquired)
             if type(acquired) is Wait:
                 applied.record(acquired)

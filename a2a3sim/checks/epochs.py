@@ -93,6 +93,9 @@ class Epochs:
                 items = items[last + 1 :]
             if not _in_order(opening, [u for u, _ in items], applied):
                 return None
+        else:
+            given = sum(u.value for u, known in items if known and (u.value < 0 or u.column == column))
+            wait.asked = wait.value - given
         epochs = [Epoch(opening, self.cell.start if opening is None else opening.value)]
         for update, known in items:
             if update.replaces:

@@ -103,6 +103,7 @@ class Wait:
     """A wait of one thread on a cell of its rank."""
 
     __slots__ = (
+        "asked",
         "cell",
         "column",
         "done",
@@ -135,6 +136,7 @@ class Wait:
         self.source = -1  # the segment whose clock it acquires, where that is known without clocks
         self.solver = None  # what computes the clock it acquires, where it is not
         self.gain = None  # that clock
+        self.asked = None  # start value and others' credits it asks for, where the cell is one that only adds
         self.needs = {}  # column -> index of the last of its updates that it cannot do without
 
     def holds(self, value: int) -> bool:

@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import compare, flows, platforms
+from a2a3sim.cli import compare, flows, platforms, run
 
 app = typer.Typer(
     name="a2a3sim",
@@ -16,6 +16,7 @@ app = typer.Typer(
 app.command("compare")(compare.command)
 app.command("flows")(flows.command)
 app.command("platforms")(platforms.command)
+app.command("run", context_settings=run.CONTEXT)(run.command)
 
 
 def _version(value: bool) -> None:

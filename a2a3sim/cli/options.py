@@ -8,7 +8,8 @@ import typer
 
 __all__ = [
     "Check", "Cores", "Devices", "Dtype", "FailOn", "Fences", "Json", "Out", "Overrides", "Place", "Platform",
-    "Poison", "Seed", "Seeds", "Skew", "Slow", "TimingOnly", "build_config", "parse_devices", "parse_list", "parse_pairs",
+    "Poison", "Seed", "Seeds", "Skew", "Slow", "TimingOnly", "build_config", "forced_settings", "parse_devices",
+    "parse_list", "parse_pairs",
 ]  # fmt: skip
 
 _COMMON = "Machine and run"
@@ -142,3 +143,29 @@ def build_config(
         checks=check,
         timing_only=timing_only,
     )
+
+
+def forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only) -> dict:
+    """The RunConfig fields that flags given on the command line impose on a script's runs."""
+    config = build_config(platform, overrides, place, seed or 0, skew, fences or "statement", slow, poison, check)
+    forced = {}
+    if platform is not None:
+        forced["machine"] = platform
+    if overrides:
+        forced["platform_overrides"] = config.platform_overrides
+    if place:
+        forced["place"] = config.place
+    if seed is not None:
+        forced["seed"] = config.seed
+    if skew is not None:
+        forced["skew"] = skew
+    if fences is not None:
+        forced["fences"] = fences
+    if slow:
+        forced["slow"] = config.slow
+    for name, given in (("poison", poison), ("timing_only", timing_only)):
+        if given:
+            forced[name] = True
+    if not check:
+        forced["checks"] = False
+    return forced

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from a2a3sim.errors import ParserSyntaxError
+from a2a3sim.locate import user_frame
 from a2a3sim.models.core import Core
 from a2a3sim.models.operation import Lane
 
-__all__ = ["KernelContext", "caller_site", "current", "enter", "kernel_context", "leave"]
+__all__ = [
+    "KernelContext",
+    "Note",
+    "caller_site",
+    "current",
+    "device_context",
+    "enter",
+    "kernel_context",
+    "leave",
+    "user_site",
+]
 
 _current: ContextVar = ContextVar("a2a3sim context", default=None)
 
@@ -29,6 +41,24 @@ def leave(token) -> None:
     _current.reset(token)
 
 
+class Note(NamedTuple):
+    """Something about a run that the checks turn into a finding.
+
+    Attributes:
+        kind: ``remainder`` or ``undefined``.
+        site: (code object, instruction offset) of the user's line.
+        lane: of the kernel, None in an orchestration.
+        time: the scalar pipe's, ps.
+    """
+
+    kind: str
+    message: str
+    site: tuple
+    rank: int
+    lane: Lane | None
+    time: int
+
+
 class KernelContext:
     """A kernel on one core.
 
@@ -38,12 +68,13 @@ class KernelContext:
         bytes: the run moves real bytes.
         group: the blocks of this kernel on its device, for `sync_all`.
         site: the user's call site while a built-in collective runs, else None.
+        task: the dispatch that the kernel is part of (`a2a3sim.dispatch.Orchestration`).
     """
 
     level = "kernel"
-    __slots__ = ("bytes", "core", "device", "group", "lane", "machine", "site", "strict")
+    __slots__ = ("bytes", "core", "device", "group", "lane", "machine", "site", "strict", "task")
 
-    def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group) -> None:
+    def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None) -> None:
         self.machine = machine
         self.core = core
         self.lane = lane
@@ -52,6 +83,11 @@ class KernelContext:
         self.group = group
         self.site = None
         self.strict = core.fences == "statement"
+        self.task = task
+
+    def note(self, kind: str, message: str, site: tuple) -> None:
+        """Remember something that the checks will report, once per place and rank."""
+        self.task.remember(Note(kind, message, site, self.lane.rank, self.lane, self.core.time))
 
 
 def kernel_context(what: str) -> KernelContext:
@@ -65,6 +101,25 @@ def kernel_context(what: str) -> KernelContext:
         where = "outside of a program" if context is None else f"in a {context.level} body"
         raise ParserSyntaxError(f"{what} stands {where}; it belongs into a kernel (InCore function)")
     return context
+
+
+def device_context(what: str):
+    """The kernel that is running, or the orchestration.
+
+    Raises:
+        ParserSyntaxError: outside of both.
+    """
+    context = _current.get()
+    if context is None or context.level == "host":
+        where = "outside of a program" if context is None else "in a host body"
+        raise ParserSyntaxError(f"{what} stands {where}; it belongs into a kernel or an orchestration")
+    return context
+
+
+def user_site():
+    """The user's line as (code object, instruction offset), however deep the simulator's own frames are."""
+    frame = user_frame()
+    return (frame.f_code, frame.f_lasti)
 
 
 def caller_site(depth: int = 2):

@@ -7,7 +7,7 @@ from sys import _getframe
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.frontend.context import current, kernel_context
 from a2a3sim.frontend.dynamic import dim_value
-from a2a3sim.models.operation import Operation
+from a2a3sim.models.operation import Signal
 
 __all__ = ["const", "drain", "fence", "get_block_idx", "get_block_num", "phase", "pl_range", "spmd", "sync_all"]
 
@@ -76,7 +76,7 @@ class phase:  # noqa: N801 - used as `with pl.phase("..."):`
     @staticmethod
     def _mark(name: str | None, frame) -> None:
         ctx = kernel_context("pl.phase")
-        op = Operation(ctx.lane, "phase", "S", (frame.f_code, frame.f_lasti))
+        op = Signal(ctx.lane, "phase", "S", (frame.f_code, frame.f_lasti))
         op.value = name
         ctx.core.mark(op)
 
@@ -85,7 +85,7 @@ def sync_all() -> None:
     """Barrier of a kernel's blocks on one device: nobody leaves before all have come and their writes are visible."""
     ctx = kernel_context("pl.system.sync_all")
     frame = _getframe(1)
-    ctx.group.arrive(ctx.core, Operation(ctx.lane, "sync_all", "S", (frame.f_code, frame.f_lasti)))
+    ctx.group.arrive(ctx.core, Signal(ctx.lane, "sync_all", "S", (frame.f_code, frame.f_lasti)))
 
 
 def fence() -> None:
@@ -100,4 +100,4 @@ def drain() -> None:
 
 def _fence(kind: str, visible: bool, frame) -> None:
     ctx = kernel_context(f"pl.system.{kind}")
-    ctx.core.fence(Operation(ctx.lane, kind, "S", (frame.f_code, frame.f_lasti)), visible)
+    ctx.core.fence(Signal(ctx.lane, kind, "S", (frame.f_code, frame.f_lasti)), visible)

@@ -14,32 +14,42 @@ import numpy as np
 from a2a3sim.errors import KernelError
 from a2a3sim.frontend.context import KernelContext
 from a2a3sim.frontend.handles import Region, Tensor, Tile
-from a2a3sim.models.operation import Access, Operation
+from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
 
 __all__ = ["copy", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
+
+
+_new = tuple.__new__  # a NamedTuple's own constructor costs more than the operation's arithmetic
 
 
 def _accesses(memory, region: Region) -> tuple[Access, ...]:
     spans = region.spans
     if len(spans) == 1:
-        offset, rows, row_bytes, stride = spans[0]
-        return (Access(memory, offset, rows, row_bytes, stride),)
-    return tuple(Access(memory, *span) for span in spans)
+        return (_new(Access, (memory, *spans[0])),)
+    return tuple([_new(Access, (memory, *span)) for span in spans])
 
 
-def _make_tile(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple = ()) -> None:
-    """Give a new tile its place in UB."""
-    nbytes = tile.dtype.itemsize
-    for size in tile.shape:
-        nbytes *= size
+def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple = ()) -> None:
+    """A new tile's place in UB, where UB is limited.
+
+    Raises:
+        KernelError: the tile alone exceeds UB.
+    """
     core = ctx.core
     limit = core.costs.ub
-    if limit is not None and nbytes > limit:
+    if op.makes > limit:
         raise KernelError(
-            f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {nbytes} B, but UB holds {limit} B "
-            f"for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
+            f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {op.makes} B, but UB holds "
+            f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
-    tile.life = core.make_tile(op, nbytes, operands)
+    tile.life = core.take_space(op, op.makes, operands)
+
+
+def _nbytes(shape, dtype) -> int:
+    nbytes = dtype.itemsize
+    for size in shape:
+        nbytes *= size
+    return nbytes
 
 
 def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, shape, peer: int | None) -> Tile:
@@ -49,7 +59,7 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
         region: what is read.
         shape: the tile's allocated extents; larger than the region where only part of it is valid.
     """
-    op = Operation(ctx.lane, kind, "MTE2", ctx.site or site)
+    op = Move(ctx.lane, kind, "MTE2", ctx.site or site)
     memory = tensor.memory
     op.reads = _accesses(memory, region)
     op.nbytes = region.nbytes
@@ -76,9 +86,11 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
                 tile.data = data
 
         op.work = take
+    op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
     core = ctx.core
-    _make_tile(ctx, op, tile)
-    core.use_tiles(op, (tile.life,))
+    if core.costs.ub is not None:
+        _take_space(ctx, op, tile)
+        core.use_tiles(op, (tile.life,))
     core.issue(op)
     return tile
 
@@ -87,7 +99,7 @@ def store(
     ctx: KernelContext, site, kind: str, tile: Tile, tensor: Tensor, region: Region, peer: int | None, add: bool
 ) -> None:
     """MTE3: a tile's valid part goes to a rectangle of global memory, replacing or adding."""
-    op = Operation(ctx.lane, kind, "MTE3", ctx.site or site)
+    op = Move(ctx.lane, kind, "MTE3", ctx.site or site)
     memory = tensor.memory
     op.writes = _accesses(memory, region)
     op.nbytes = region.nbytes
@@ -97,7 +109,8 @@ def store(
     op.deps = op.operands = (tile.op,)
     op.work = _deposit(ctx, op, tile, tensor, region, add)
     core = ctx.core
-    core.use_tiles(op, (tile.life,))
+    if core.costs.ub is not None:
+        core.use_tiles(op, (tile.life,))
     core.issue(op)
     if ctx.strict and (memory.kind == "window"):
         core.hold(op)
@@ -136,7 +149,7 @@ def vector(
     ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None
 ) -> Tile:
     """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called."""
-    op = Operation(ctx.lane, instr, "V", ctx.site or site)
+    op = Vector(ctx.lane, instr, "V", ctx.site or site)
     tile = Tile(shape, dtype, op, valid)
     widest = dtype
     for operand in operands:
@@ -144,8 +157,6 @@ def vector(
             widest = operand.dtype
     op.value = ctx.machine.vector_ps(ctx.device, instr, widest, shape)
     op.deps = op.operands = tuple([t.op for t in operands])
-    lives = tuple([t.life for t in operands])
-
     def work():
         for operand in operands:
             if operand.data is None:
@@ -154,9 +165,12 @@ def vector(
 
     if ctx.bytes:
         op.work = work
+    op.makes = _nbytes(shape, dtype)
     core = ctx.core
-    _make_tile(ctx, op, tile, lives)
-    core.use_tiles(op, (*lives, tile.life))
+    if core.costs.ub is not None:
+        lives = tuple([t.life for t in operands])
+        _take_space(ctx, op, tile, lives)
+        core.use_tiles(op, (*lives, tile.life))
     core.issue(op)
     return tile
 
@@ -193,18 +207,21 @@ def copy(
     in_tile: list[Operation] = []  # stores that still hold a staging tile
     life_of: list = []
     tiles = 2 if pipelined else 1
+    limited = core.costs.ub is not None
     last = None
     for k, (src_region, dst_region, shape) in enumerate(chunks):
-        take = Operation(ctx.lane, kind, "MTE2", site)
+        take = Move(ctx.lane, kind, "MTE2", site)
         take.reads = _accesses(src.memory, src_region)
         take.nbytes, take.peer, take.path = src_region.nbytes, src_peer, load_path
         tile = Tile(shape, src.layout.dtype, take)
         if k < tiles:
-            _make_tile(ctx, take, tile)
-            life_of.append(tile.life)
-        else:
+            take.makes = _nbytes(shape, tile.dtype)
+            if limited:
+                _take_space(ctx, take, tile)
+                life_of.append(tile.life)
+        elif limited:
             tile.life = life_of[k % tiles]
-        give = Operation(ctx.lane, kind, "MTE3", site)
+        give = Move(ctx.lane, kind, "MTE3", site)
         give.writes = _accesses(dst.memory, dst_region)
         give.nbytes, give.peer, give.path, give.atomic = dst_region.nbytes, dst_peer, store_path, add
         give.deps = give.operands = (take,)
@@ -213,9 +230,11 @@ def copy(
         give.work = _deposit(ctx, give, tile, dst, dst_region, add)
         if k >= tiles:
             take.staged = in_tile[k - tiles]
-        core.use_tiles(take, (tile.life,))
+        if limited:
+            core.use_tiles(take, (tile.life,))
         core.issue(take)
-        core.use_tiles(give, (tile.life,))
+        if limited:
+            core.use_tiles(give, (tile.life,))
         core.issue(give)
         in_tile.append(give)
         last = give
@@ -244,7 +263,7 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
             f"a timing-only run keeps no bytes of {tensor.name}, but the program reads a scalar from it: "
             f"name it in keep=[{tensor.name!r}] or run with bytes"
         )
-    op = Operation(ctx.lane, "read", "S", ctx.site or site)
+    op = Move(ctx.lane, "read", "S", ctx.site or site)
     op.reads = _accesses(memory, region)
     op.nbytes = region.nbytes
     op.path = ctx.machine.fabric.load(ctx.device, memory.device)
@@ -261,7 +280,7 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
 def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value) -> None:
     """S: a store of one element of the device's own memory; waits until it is visible."""
     memory = tensor.memory
-    op = Operation(ctx.lane, "write", "S", ctx.site or site)
+    op = Move(ctx.lane, "write", "S", ctx.site or site)
     op.writes = _accesses(memory, region)
     op.nbytes = region.nbytes
     op.path = ctx.machine.fabric.store(ctx.device, memory.device)
@@ -283,9 +302,10 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
 
 def notify(ctx: KernelContext, site, target: Tensor, region: Region, peer: int, value: int, add: bool) -> None:
     """S: a signal to one cell of a rank; it travels one latency and is applied there."""
-    op = Operation(ctx.lane, "notify", "S", ctx.site or site)
+    op = Signal(ctx.lane, "notify", "S", ctx.site or site)
     memory = target.memory
-    memory.signal = True
+    if not memory.signal:
+        memory.signal, memory.cell_shape = True, target.layout.shape
     op.cell = (memory, region.spans[0][0])
     op.action = "add" if add else "set"
     op.value = value
@@ -295,9 +315,11 @@ def notify(ctx: KernelContext, site, target: Tensor, region: Region, peer: int, 
 
 def wait(ctx: KernelContext, site, signal: Tensor, region: Region, value: int, at_least: bool) -> None:
     """S: block until a cell of the own slice satisfies the comparison."""
-    op = Operation(ctx.lane, "wait", "S", ctx.site or site)
-    signal.memory.signal = True
-    op.cell = (signal.memory, region.spans[0][0])
+    op = Signal(ctx.lane, "wait", "S", ctx.site or site)
+    memory = signal.memory
+    if not memory.signal:
+        memory.signal, memory.cell_shape = True, signal.layout.shape
+    op.cell = (memory, region.spans[0][0])
     op.action = "ge" if at_least else "eq"
     op.value = value
     ctx.core.wait(op)

@@ -13,7 +13,23 @@ from a2a3sim.frontend.dynamic import dim_value
 from a2a3sim.frontend.handles import DistributedTensor, Tensor, Tile
 from a2a3sim.frontend.types import AtomicType, MemorySpace, as_dtype
 
-__all__ = ["add", "cast", "full", "load", "mul", "need_tensor", "need_tile", "place", "read", "read_at", "store", "sub", "write"]
+__all__ = [
+    "add",
+    "cast",
+    "full",
+    "load",
+    "maximum",
+    "minimum",
+    "mul",
+    "need_tensor",
+    "need_tile",
+    "place",
+    "read",
+    "read_at",
+    "store",
+    "sub",
+    "write",
+]
 
 
 def need_tensor(what: str, role: str, value) -> Tensor:
@@ -116,8 +132,8 @@ def full(shape, dtype, value) -> Tile:
     return demands.fill(ctx, (frame.f_code, frame.f_lasti), extent, as_dtype(dtype), value)
 
 
-def _elementwise(name: str, ufunc, python):
-    what = f"pl.{name}"
+def _elementwise(name: str, ufunc, python, what: str | None = None):
+    what = what or f"pl.{name}"
     with_scalar = f"{name}s"
 
     def operation(a, b):
@@ -162,7 +178,7 @@ def _elementwise(name: str, ufunc, python):
         except TypeError:
             raise InvalidOperationError(f"{what}: cannot combine {_kind(a)} and {_kind(b)}") from None
 
-    operation.__name__ = operation.__qualname__ = name
+    operation.__name__ = operation.__qualname__ = what.rpartition(".")[2]
     operation.__doc__ = (
         f"Elementwise {name} (V): tile with tile of the same shape and dtype, tile with scalar, or scalars.\n\n"
         "    Raises:\n        InvalidOperationError: operands of other kinds, shapes or dtypes.\n    "
@@ -179,6 +195,8 @@ def _broadcast(ctx, site, what, name, ufunc, a, b):
 add = _elementwise("add", np.add, lambda a, b: a + b)
 sub = _elementwise("sub", np.subtract, lambda a, b: a - b)
 mul = _elementwise("mul", np.multiply, lambda a, b: a * b)
+maximum = _elementwise("max", np.maximum, max, "pl.tile.maximum")
+minimum = _elementwise("min", np.minimum, min, "pl.tile.minimum")
 
 _ROUNDING = {"none": 0, "rint": 1, "round": 2, "floor": 3, "ceil": 4, "trunc": 5, "odd": 6}
 

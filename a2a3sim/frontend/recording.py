@@ -13,6 +13,7 @@ import numpy as np
 
 from a2a3sim.frontend.arguments import HostBuffer, HostTensor
 from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxError, ParserTypeError
+from a2a3sim.frontend.collective_task import Collective, domains_of
 from a2a3sim.frontend.context import current
 from a2a3sim.frontend.dynamic import dim_value
 from a2a3sim.frontend.handles import Layout, row_major
@@ -38,13 +39,18 @@ class WindowBuffer:
 
 
 class WindowView:
-    """``pld.window(buffer, shape, dtype=)``: a typed view that dispatches take as an argument."""
+    """``pld.window(buffer, shape, dtype=)``: a typed view that dispatches take as an argument.
 
-    __slots__ = ("buffer", "layout")
+    Attributes:
+        origin: what made it; collectives of the host body take views made by ``pld.window`` only.
+    """
 
-    def __init__(self, buffer: WindowBuffer, layout: Layout) -> None:
+    __slots__ = ("buffer", "layout", "origin")
+
+    def __init__(self, buffer: WindowBuffer, layout: Layout, origin: str = "pld.window") -> None:
         self.buffer = buffer
         self.layout = layout
+        self.origin = origin
 
     @property
     def shape(self) -> list[int]:
@@ -57,7 +63,7 @@ class WindowView:
         return self.layout.dtype
 
     def __getitem__(self, key) -> WindowView:
-        return WindowView(self.buffer, self.layout.view(key))
+        return WindowView(self.buffer, self.layout.view(key), "a subscript")
 
     def __repr__(self) -> str:
         return f"<window {self.layout.name} {self.shape} {self.dtype!r}>"
@@ -81,13 +87,13 @@ class Recording:
     """What a host body asked for, in order.
 
     Attributes:
-        tasks: dispatches (and host tasks) in program order.
+        tasks: dispatches (and host tasks) in program order; collectives until the domains are inferred.
         result: what the body returned.
     """
 
     world: int
     buffers: list[WindowBuffer] = field(default_factory=list)
-    tasks: list[Dispatch] = field(default_factory=list)
+    tasks: list[Dispatch | Collective] = field(default_factory=list)
     result: object = None
 
     def infer_domains(self) -> None:
@@ -98,9 +104,12 @@ class Recording:
         """
         devices: dict[WindowBuffer, dict[int, None]] = {b: {} for b in self.buffers}
         for task in self.tasks:
+            if isinstance(task, Collective):
+                continue
             for arg in task.args:
                 if isinstance(arg, WindowView):
                     devices[arg.buffer][task.device] = None
+        domains = domains_of([t for t in self.tasks if isinstance(t, Collective)], devices)
         for buffer, found in devices.items():
             if not buffer.viewed:
                 raise InternalError(f"window buffer {buffer.name} is allocated but never viewed by pld.window")
@@ -109,6 +118,22 @@ class Recording:
                     f"window buffer {buffer.name} is never passed to a dispatch, so no rank would have it"
                 )
             buffer.devices = tuple(sorted(found))
+        if domains:
+            self._expand(domains)
+
+    def _expand(self, domains: list[tuple[int, ...]]) -> None:
+        """Where a collective stands, put its dispatch on each device of its domain; number all tasks anew."""
+        tasks, remaining = [], iter(domains)
+        for task in self.tasks:
+            if isinstance(task, Collective):
+                domain = next(remaining)
+                function, args, blocks = task.plan(len(domain))
+                tasks += [Dispatch(0, function, None, args, d, blocks, task.site) for d in domain]
+            else:
+                tasks.append(task)
+        for index, task in enumerate(tasks):
+            task.index = index
+        self.tasks = tasks
 
 
 class HostContext:
@@ -120,6 +145,13 @@ class HostContext:
         self.recording = Recording(world)
         self.next_device = 0  # of a dispatch without device=, round robin
         self._names: dict[str, int] = {}
+        self._sites: set[tuple] = set()
+
+    def first_time(self, site: tuple) -> bool:
+        """Whether this call site has not been met before; the second time it stands in a loop."""
+        met = site in self._sites
+        self._sites.add(site)
+        return not met
 
     def name(self, wanted: str | None) -> str:
         """A name for a buffer that no other has."""

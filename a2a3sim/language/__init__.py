@@ -20,7 +20,7 @@ from a2a3sim.frontend.control import (
 from a2a3sim.frontend.control import pl_range as range  # noqa: A004 - PyPTO's name
 from a2a3sim.frontend.dynamic import dynamic
 from a2a3sim.frontend.handles import InOut, Out, Scalar, Tensor, Tile
-from a2a3sim.frontend.local_ops import add, cast, full, load, mul, read, store, sub, write
+from a2a3sim.frontend.local_ops import add, cast, full, load, maximum, minimum, mul, read, store, sub, write
 from a2a3sim.frontend.types import (
     BF16,
     BOOL,
@@ -41,7 +41,9 @@ from a2a3sim.frontend.types import (
 )
 from a2a3sim.frontend.program import Program, function, program
 
-tile = SimpleNamespace(load=load, store=store, add=add, sub=sub, mul=mul, cast=cast, full=full)
+tile = SimpleNamespace(
+    load=load, store=store, add=add, sub=sub, mul=mul, maximum=maximum, minimum=minimum, cast=cast, full=full
+)
 system = SimpleNamespace(sync_all=sync_all, fence=fence, drain=drain)
 
 __all__ = [

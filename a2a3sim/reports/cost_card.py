@@ -182,9 +182,6 @@ def critical_path_bars(runs: Sequence[tuple[str, RunResult]]) -> Table:
             bar.append(_FILLS[k % len(_FILLS)] * (until - drawn), style=GROUP_COLOURS[group])
             drawn = until
         said = [f"{group} {share:.0f} %" for group, share in list(shares.items())[:_SAID]]
-        rest = sum(list(shares.values())[_SAID:])
-        if rest >= 0.5:
-            said.append(f"other {rest:.0f} %")
         text = Text("  ".join(said))
         if said:
             text.stylize("bold", 0, len(said[0]))

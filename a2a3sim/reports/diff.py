@@ -16,8 +16,8 @@ from a2a3sim.units import format_size, format_time
 __all__ = ["Change", "diff", "render_diff"]
 
 _PARAMETERS = (
-    "version", "program", "algorithm", "platform", "platform_hash", "seed", "skew_ps", "fences", "timing_only",
-    "ranks", "device_labels", "placement", "cores", "dtype", "bytes_per_rank",
+    "version", "program", "algorithm", "platform", "platform_hash", "seed", "skew_ps", "fences",
+    "timing_only", "ranks", "device_labels", "placement", "cores", "dtype", "bytes_per_rank",
 )  # fmt: skip
 _TIMES = ("kernel_ps", "sync_ps", "total_ps", "bound_ps")
 _COUNTS = ("rounds", "barriers")
@@ -37,8 +37,8 @@ class Change(NamedTuple):
 def diff(a: RunResult, b: RunResult) -> list[Change]:
     """Every difference between two results, in the order of the schema; empty for two equal runs.
 
-    What the simulation cost (`cost`) is no part of the result. Where all ranks changed alike, ranks fold into
-    ``per_rank[*]``.
+    What the simulation cost (`cost`) is no part of the result. Where all ranks, pairs or links changed alike
+    they fold into one, ``per_rank[*]``.
     """
     changes: list[Change] = []
 
@@ -62,11 +62,13 @@ def diff(a: RunResult, b: RunResult) -> list[Change]:
     for name in (*_RANK_BYTES, "ub_peak_bytes"):
         changes += _per_rank("bytes", name, a, b)
     pairs = [{(p.src, p.dst): p.bytes for p in run.pairs} for run in (a, b)]
-    for src, dst in sorted(pairs[0].keys() | pairs[1].keys()):
-        compare("bytes", f"pairs[{src}->{dst}]", *(p.get((src, dst), 0) for p in pairs))
+    both = sorted(pairs[0].keys() | pairs[1].keys())
+    moved = [(f"{src}->{dst}", *(p.get((src, dst), 0) for p in pairs)) for src, dst in both]
+    changes += _folded("bytes", "pairs[{}]", moved)
     links = [{link.name: link.bytes for link in run.links} for run in (a, b)]
-    for name in sorted(links[0].keys() | links[1].keys()):
-        compare("bytes", f"links[{name}]", *(link.get(name, 0) for link in links))
+    names = sorted(links[0].keys() | links[1].keys())
+    carried = [(name, *(link.get(name, 0) for link in links)) for name in names]
+    changes += _folded("bytes", "links[{}]", carried)
     for name in _COUNTS:
         compare("counts", name, getattr(a, name), getattr(b, name))
     for name in _RANK_COUNTS:
@@ -86,11 +88,15 @@ def _per_rank(group: str, name: str, a: RunResult, b: RunResult) -> list[Change]
     values = [{use.rank: _get(use, name) for use in run.per_rank} for run in (a, b)]
     ranks = sorted(values[0].keys() | values[1].keys())
     found = [(rank, values[0].get(rank), values[1].get(rank)) for rank in ranks]
+    return _folded(group, f"per_rank[{{}}].{name}", found)
+
+
+def _folded(group: str, where: str, found: list[tuple]) -> list[Change]:
+    """Changes of (key, before, after), one for all of them where all changed alike."""
     changed = [entry for entry in found if entry[1] != entry[2]]
-    alike = len({(before, after) for _, before, after in changed}) == 1
-    if len(changed) > 1 and alike and len(changed) == len(ranks):
-        return [Change(group, f"per_rank[*].{name}", changed[0][1], changed[0][2])]
-    return [Change(group, f"per_rank[{rank}].{name}", before, after) for rank, before, after in changed]
+    if len(changed) > 1 and len(changed) == len(found) and len({entry[1:] for entry in changed}) == 1:
+        return [Change(group, where.format("*"), *changed[0][1:])]
+    return [Change(group, where.format(key), before, after) for key, before, after in changed]
 
 
 def _get(use, name: str):
@@ -138,7 +144,10 @@ def render_diff(changes: list[Change], limit: int | None = 12) -> Group:
 def _shown(change: Change) -> tuple[str, str, str]:
     before, after = change.before, change.after
     relative = ""
-    if isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool):
+    numbers = (
+        isinstance(before, int | float) and isinstance(after, int | float) and not isinstance(before, bool)
+    )
+    if numbers and change.group != "parameters":
         if change.group == "critical path":
             return f"{before:.1f} %", f"{after:.1f} %", f"{after - before:+.1f}"
         relative = f"{100 * (after - before) / before:+.1f} %" if before else "new"

@@ -25,8 +25,10 @@ from a2a3sim.units import format_size
 
 __all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
 
-_HEIGHT = 3.7
-_LINE, _MATRIX = 4.6, 3.2  # inches
+_TOP, _ROW = 0.6, 3.1  # inches: the title, and one row of pictures
+_LINE, _MATRIX, _SIDE = 4.6, 3.2, 2.35
+_COLUMNS = 3  # matrices beside each other
+_LEGEND_INSIDE = 5  # entries; a longer legend goes below the lines
 _NUMBERS_UP_TO = 8  # ranks; beyond, cells are too small to write into
 _LABELS_UP_TO = 16
 
@@ -77,9 +79,9 @@ def draw_traffic(
     matrices: Sequence[Matrix],
     payload: int,
     path: str | Path,
-    *,
     header: str = "",
     title: str = "remote traffic",
+    *,
     forms: Sequence[Form] = ALL_REDUCE_FORMS,
 ) -> Path:
     """Write the traffic picture as PNG or SVG.
@@ -94,22 +96,28 @@ def draw_traffic(
     Raises:
         ConfigError: the path is no ``.png`` or ``.svg`` in an existing directory.
     """
-    width = _LINE + _MATRIX * len(matrices) + (0.7 if matrices else 0.2)
-    with drawing(width, _HEIGHT) as figure:
-        figure.text(0.12 / width, 1 - 0.2 / _HEIGHT, title, fontsize=11, weight="bold", va="center")
-        figure.text(0.12 / width, 1 - 0.4 / _HEIGHT, header, fontsize=7, color="#555555", va="center")
-        tall = 2.35 / _HEIGHT
-        axes = figure.add_axes((0.75 / width, 0.55 / _HEIGHT, (_LINE - 1.15) / width, tall))
-        _draw_lines(axes, points, payload, forms)
+    columns = min(len(matrices), _COLUMNS)
+    entries = len({point.algorithm for point in points}) + len(forms)
+    rows = max(-(-len(matrices) // _COLUMNS), 1 if entries <= _LEGEND_INSIDE else 2)
+    width = _LINE + _MATRIX * columns + (0.7 if matrices else 0.2)
+    total = _TOP + _ROW * rows
+
+    with drawing(width, total) as figure:
+
+        def place(left: float, row: int, wide: float):
+            bottom = total - _TOP - _ROW * (row + 1) + 0.55
+            return figure.add_axes((left / width, bottom / total, wide / width, _SIDE / total))
+
+        figure.text(0.12 / width, 1 - 0.2 / total, title, fontsize=11, weight="bold", va="center")
+        figure.text(0.12 / width, 1 - 0.4 / total, header, fontsize=7, color="#555555", va="center")
+        _draw_lines(place(0.75, 0, _LINE - 1.15), points, payload, forms)
         most = max((nbytes for matrix in matrices for nbytes in matrix.pairs.values()), default=1)
         image = None
         for k, matrix in enumerate(matrices):
-            left = _LINE + k * _MATRIX + 0.35
-            axes = figure.add_axes((left / width, 0.55 / _HEIGHT, 2.35 / width, tall))
+            axes = place(_LINE + k % _COLUMNS * _MATRIX + 0.35, k // _COLUMNS, _SIDE)
             image = _draw_matrix(axes, matrix, most)
         if image is not None:
-            bar = figure.add_axes(((width - 0.75) / width, 0.55 / _HEIGHT, 0.12 / width, tall))
-            _draw_scale(figure, image, bar, most)
+            _draw_scale(figure, image, place(width - 0.75, 0, 0.12), most)
         return save(figure, path)
 
 
@@ -132,7 +140,7 @@ def _draw_lines(axes, points: Sequence[Point], payload: int, forms: Sequence[For
             [nbytes for _, nbytes in own],
             ls="none",
             marker=algorithm_marker(algorithm),
-            ms=5 + 2.6 * k,
+            ms=5 + 2.6 * min(k, 4),
             mew=1.3,
             mfc="none" if k else algorithm_colour(algorithm),
             mec=algorithm_colour(algorithm),
@@ -145,7 +153,10 @@ def _draw_lines(axes, points: Sequence[Point], payload: int, forms: Sequence[For
     axes.set_axisbelow(True)
     axes.set_xlabel("ranks P")
     axes.set_title(f"remote bytes per rank, N = {format_size(payload)}", loc="left")
-    if points or forms:
+    drawn = axes.get_legend_handles_labels()[1]
+    if len(drawn) > _LEGEND_INSIDE:
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.04, -0.22), handlelength=2.2, labelspacing=0.9)
+    elif drawn:
         axes.legend(loc="upper left", handlelength=2.2, borderaxespad=0.2)
 
 

@@ -1,0 +1,184 @@
+"""Waits that hold nobody back: their need is met by credits that had already served an earlier wait."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+
+from a2a3sim.checks.clocks import Clocks
+from a2a3sim.checks.epochs import Epochs
+from a2a3sim.checks.events import Update, Wait
+from a2a3sim.checks.findings import Folder, Ref
+from a2a3sim.checks.guarantee import own_sum
+from a2a3sim.checks.program import Program
+
+__all__ = ["EarlyRelease", "EarlyReleases", "ref_of"]
+
+
+def ref_of(item: Wait | Update) -> Ref:
+    """A wait or an update as it is named in a finding."""
+    return Ref(item.thread.rank, item.thread.index, item.index, item.op)
+
+
+class EarlyRelease:
+    """A wait that is met by used credits while updates of its cell are not ordered before it."""
+
+    __slots__ = ("behind", "origin", "race", "update", "wait")
+
+    def __init__(self, wait: Wait, origin: str, unordered: list[Update], clocks: Clocks) -> None:
+        self.wait = wait
+        self.origin = origin
+        self.update = min(unordered, key=lambda u: (u.index, u.column))
+        #: What would be ordered before the wait if these updates were.
+        self.behind = clocks.matrix[[u.row for u in unordered]].max(axis=0)
+        self.race: tuple[int, int] | None = None
+
+
+class EarlyReleases:
+    """All of them, and which races they explain."""
+
+    def __init__(self, program: Program, clocks: Clocks) -> None:
+        self.program = program
+        self.clocks = clocks
+        self.found: list[EarlyRelease] = []
+        for wait, origin in self._candidates():
+            unordered = self._unordered(wait)
+            if wait.done and unordered:
+                self.found.append(EarlyRelease(wait, origin, unordered, clocks))
+        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def _candidates(self):
+        """Waits that need no credit beyond those that earlier waits of the cell needed."""
+        for wait in self.clocks.covered:
+            cell = wait.cell
+            asked = wait.value - (0 if cell.replaced else own_sum(wait))
+            earlier = cell.carried is not None and cell.fresh < asked <= cell.carried
+            yield wait, "an earlier launch" if earlier else "an earlier wait"
+        for solver in self.clocks.solvers:
+            if isinstance(solver, Epochs):
+                yield from self._of_epochs(solver)
+
+    def _of_epochs(self, solver: Epochs):
+        cell, column = solver.cell, solver.column
+        taken: dict[int, int] = {}
+        plain = {(u.column, u.index) for u in cell.updates() if u.plain and u.replaces}
+        for wait in cell.waits:
+            if wait.column != column or not wait.done:
+                continue
+            if wait.asked is not None:
+                level = cell.level.get(column, cell.fresh if cell.carried is None else cell.carried)
+                if cell.fresh < wait.asked <= level:
+                    yield wait, "an earlier wait"
+                cell.level[column] = max(level, wait.asked)
+                continue
+            needs = wait.needs
+            if not needs:
+                carried = cell.carried is not None and wait.holds(cell.carried) and not wait.holds(cell.fresh)
+                if carried and wait.solver is solver and not wait.own and wait.gain is None:
+                    yield wait, "an earlier launch"
+            elif any(item in plain for item in needs.items()):
+                yield wait, "plain data"
+            elif all(index <= taken.get(q, -1) for q, index in needs.items()):
+                yield wait, "an earlier wait"
+            for q, index in needs.items():
+                taken[q] = max(taken.get(q, -1), index)
+
+    def _unordered(self, wait: Wait) -> list[Update]:
+        """Of each other thread the last update of the cell that is neither before nor after the wait."""
+        clocks, column = self.clocks, wait.column
+        matrix, applied = clocks.matrix, clocks.applied
+        post = clocks.segment_of[wait.row]
+        before = None
+        found = []
+        for q, updates in wait.cell.by.items():
+            if q == column:
+                continue
+            high = bisect_left(updates, post, key=lambda u: matrix[u.row, column])
+            if not high:
+                continue
+            if before is None:
+                before = clocks.just_before(wait)
+            if not applied.before(updates[high - 1], before, wait):
+                found.append(updates[high - 1])
+        return found
+
+    # ---- the races that they explain ----------------------------------------------------------------
+
+    def watch(self, accesses, a: np.ndarray, b: np.ndarray) -> None:
+        """Remember racing pairs, the earliest segment of each component and racing partner."""
+        if not self.found:
+            return
+        for x, y in ((a, b), (b, a)):
+            key = accesses.column[x] * len(self.clocks.position) + accesses.row[y]
+            order = np.lexsort((accesses.segment[x], key))
+            first = order[np.r_[True, key[order][1:] != key[order][:-1]]]
+            self._pairs.append((x[first], y[first]))
+
+    def report(self, folder: Folder, accesses) -> None:
+        """Enter the findings: an error where the missing order would have prevented a race."""
+        if self._pairs:
+            x = np.concatenate([p[0] for p in self._pairs])
+            y = np.concatenate([p[1] for p in self._pairs])
+            order = np.lexsort((y, x))
+            x, y = x[order], y[order]
+            column, segment, row = accesses.column[x], accesses.segment[x], accesses.row[y]
+        matrix = self.clocks.matrix
+        grave = set()
+        for early in self.found:
+            if self._pairs:
+                wait = early.wait
+                after = matrix[row, wait.column] >= self.clocks.segment_of[wait.row]
+                explained = np.flatnonzero(after & (segment <= early.behind[column]))
+                if len(explained):
+                    k = explained[0]
+                    early.race = (int(x[k]), int(y[k]))
+                    grave.add((folder.site(wait.op), wait.cell.memory))
+        for early in self.found:
+            wait = early.wait
+            severity = "error" if (folder.site(wait.op), wait.cell.memory) in grave else "warning"
+            cell = wait.cell
+            at = cell.offset // 4
+            folder.add(
+                "early-release",
+                severity,
+                early.origin,
+                (ref_of(wait), ref_of(early.update)),
+                cell.memory,
+                at,
+                at + 1,
+                "cells",
+                self._teller(early, accesses),
+            )
+
+    def _teller(self, early: EarlyRelease, accesses):
+        program = self.program
+
+        def told(t):
+            wait, cell = early.wait, early.wait.cell
+            condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value}"
+            if early.origin == "plain data":
+                why = "a plain write to the cell's bytes, which is no credit"
+            else:
+                why = f"credits that {early.origin} on the cell had already needed"
+            message = (
+                f"{t.by(0)} ({condition} on cell {cell.offset // 4} of {t.name}) is met by {why}, so it does not wait "
+                f"for {t.by(1)}.{t.more}"
+            )
+            if early.race is not None:
+                access, other = (program.access_op[k] for k in early.race)
+                file, line = program.source.site(access)
+                file2, line2 = program.source.site(other)
+                message += (
+                    f" That is why {program.source.kind(access)} at {file}:{line} and "
+                    f"{program.source.kind(other)} at {file2}:{line2} race."
+                )
+            fix = (
+                "Give each use its own count (Add 1 and wait for Ge k in the k-th use), or its own cell, or take the "
+                "used credits off again after the wait (notify the own cell with Add of their negative number)."
+            )
+            if early.origin == "an earlier launch":
+                fix += " Over launches, pass the count on as an argument instead of restarting it."
+            return message, fix
+
+        return told
