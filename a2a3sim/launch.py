@@ -53,7 +53,9 @@ class Launch:
         self.engine = Engine()
         slow = {placement[rank]: factor for rank, factor in settings.slow.items()}
         self.machine = Machine(self.engine, platform, topology, settings.seed, settings.fences, slow)
-        self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps)
+        self.trace = Trace(
+            fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic
+        )
         self.bytes = not settings.timing_only or bool(settings.keep)
         self._tensors: dict[tuple, Memory] = {}
         self._windows: dict[int, Window] = {}

@@ -51,6 +51,7 @@ class Trace:
     capacities: list = field(default_factory=list)
     fences: str = "statement"
     skew_ps: int = 0
+    atomic_ps: int = 0  # time of one update of a signal line
     edges: list = field(default_factory=list)
     domains: dict = field(default_factory=dict)  # window buffer -> devices
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -110,12 +111,14 @@ class Topology:
     planes x bandwidth, and that is how it is modelled.
     """
 
-    __slots__ = ("_links", "_paths", "devices", "platform", "shape")
+    __slots__ = ("_links", "_paths", "_ported", "devices", "platform", "shape")
 
     def __init__(self, platform: Platform, devices: int) -> None:
         self.platform = platform
         self.devices = devices
         self.shape = shape_of(platform, devices)
+        port = platform.port
+        self._ported = port.egress is not None or port.ingress is not None or bool(port.of)
         self._links: dict[str, Link] = {}
         self._paths: dict[tuple[int, int], tuple[Link, ...]] = {}
 
@@ -153,11 +156,13 @@ class Topology:
         )
 
     def _route(self, src: int, dst: int) -> tuple[Link, ...]:
-        for device in (src, dst):
-            if not 0 <= device < self.devices:
-                raise ConfigError(f"device must be in 0..{self.devices - 1}, got {device!r}")
+        if not (0 <= src < self.devices and 0 <= dst < self.devices):
+            wrong = src if not 0 <= src < self.devices else dst
+            raise ConfigError(f"device must be in 0..{self.devices - 1}, got {wrong!r}")
         if src == dst:
             return ()
+        if self.shape.kind == "full_mesh" and not self._ported:
+            return (self._keep(self._link(src, dst)),)  # a path of its own for each pair: thousands, each used once
         if self.shape.paired(src, dst):
             return (self._keep(self._link(src, dst)),)
         switches = self.shape.switches
@@ -217,8 +222,9 @@ def shape_of(platform: Platform, devices: int) -> Shape:
     return Shape(platform.topology.kind, devices, switches)
 
 
+@lru_cache(maxsize=8)
 def build_topology(platform: Platform, devices: int) -> Topology:
-    """The interconnect of a platform with devices 0 .. ``devices``-1.
+    """The interconnect of a platform with devices 0 .. ``devices``-1; runs on one machine share its paths.
 
     Raises:
         ConfigError: more devices than the platform has, or a link or port override for a link or device

@@ -50,12 +50,15 @@ def _overflowed(told):
 # ---- residue ----------------------------------------------------------------------------------------
 
 
-def report_residue(program: Program, folder: Folder, kept: bool, early: Iterable[EarlyRelease]) -> None:
+def report_residue(
+    program: Program, folder: Folder, kept: bool, early: Iterable[EarlyRelease], undefined: set[int]
+) -> None:
     """Cells that are not back at their fresh value when a launch ends and the window lives on.
 
     Args:
         kept: the windows outlive the call.
         early: a later launch was released early by such a cell.
+        undefined: ids of cells whose final value depends on the schedule; they have their own finding.
     """
     launches = {t.launch for t in program.threads}
     released: dict[int, int] = {}
@@ -65,6 +68,8 @@ def report_residue(program: Program, folder: Folder, kept: bool, early: Iterable
     if not kept and len(launches) == 1 and not any(c.origin for c in program.cells.values()):
         return
     for cell in program.cells.values():
+        if id(cell) in undefined:
+            continue
         updates = _observed(cell)
         ends = sorted({u.thread.launch for u in updates} | {w.thread.launch for w in cell.waits})
         last = ends[-1] if ends else 0
@@ -75,9 +80,9 @@ def report_residue(program: Program, folder: Folder, kept: bool, early: Iterable
             if not so_far or final_value(cell, so_far) == cell.fresh:
                 continue
             severity = "warning" if released.get(id(cell), -1) > launch else "note"
-            _left(folder, cell, so_far[-1], severity)
+            _left(folder, cell, max(so_far, key=lambda u: u.index), severity)
         if cell.origin is not None and updates and id(cell) in released:
-            _left(folder, cell, updates[0], "warning")
+            _left(folder, cell, min(updates, key=lambda u: u.index), "warning")
 
 
 def _left(folder: Folder, cell: Cell, update: Update, severity: str) -> None:

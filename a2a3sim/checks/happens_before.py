@@ -37,11 +37,11 @@ def check_program(
     early.report(folder, accesses)
     if plain:
         report_cell_races(program, clocks, folder, plain)
-    report_lost_credits(program, clocks, folder)
+    undefined = report_lost_credits(program, clocks, folder)
     report_overflow(program, folder)
     if set_writes_line:
         report_line_shares(program, clocks, folder)
-    report_residue(program, folder, kept, early.found)
+    report_residue(program, folder, kept, early.found, undefined)
     if history is not None and kept:
         history.store(program, clocks)
     return folder.findings()

@@ -26,11 +26,16 @@ def unordered(clocks: Clocks, update: Update, others: list[Update]) -> list[Upda
     return others[low:high]
 
 
-def report_lost_credits(program: Program, clocks: Clocks, folder: Folder) -> None:
-    """Sets and plain writes against other updates; Sets, negative adds and overshoot against waits."""
+def report_lost_credits(program: Program, clocks: Clocks, folder: Folder) -> set[int]:
+    """Sets and plain writes against other updates; Sets, negative adds and overshoot against waits.
+
+    Returns:
+        The ids of cells whose value depends on the schedule.
+    """
+    undefined = set()
     for cell in program.cells.values():
-        if cell.replaced or cell.plain:
-            _against_updates(cell, clocks, folder)
+        if (cell.replaced or cell.plain) and _against_updates(cell, clocks, folder):
+            undefined.add(id(cell))
     for solver in clocks.solvers:
         if isinstance(solver, Epochs):
             _against_waits(solver, clocks, folder)
@@ -38,12 +43,12 @@ def report_lost_credits(program: Program, clocks: Clocks, folder: Folder) -> Non
         for wait in waits:
             if wait.equal and not isinstance(wait.solver, Epochs):
                 _simple_overshoot(wait, clocks, folder)
+    return undefined
 
 
-def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> None:
+def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> bool:
     by = cell.by
-    if len(by) < 2:
-        return
+    undefined = False
     for column, mine in by.items():
         for update in mine:
             if not update.replaces:
@@ -52,6 +57,7 @@ def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> None:
                 if q == column:
                     continue
                 for other in unordered(clocks, update, others):
+                    undefined = True
                     if other.replaces and (other.column, other.index) < (column, update.index):
                         continue  # met from the other side
                     if update.plain and other.plain:
@@ -60,6 +66,7 @@ def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> None:
                     if other.replaces:
                         refs = tuple(sorted(refs, key=lambda r: (folder.site(r.op), r)))
                     _add(folder, "error", "plain write" if update.plain else "set", refs, cell, _wiped)
+    return undefined
 
 
 def _add(folder, severity, subtype, refs, cell, text, kind="lost-credit") -> None:

@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import compare, flows, platforms, run
+from a2a3sim.cli import compare, flows, perf, platforms, run
 
 app = typer.Typer(
     name="a2a3sim",
@@ -15,6 +15,7 @@ app = typer.Typer(
 
 app.command("compare")(compare.command)
 app.command("flows")(flows.command)
+app.command("perf")(perf.command)
 app.command("platforms")(platforms.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)
 

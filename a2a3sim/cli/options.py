@@ -8,7 +8,7 @@ import typer
 
 __all__ = [
     "Check", "Cores", "Devices", "Dtype", "FailOn", "Fences", "Json", "Out", "Overrides", "Place", "Platform",
-    "Poison", "Seed", "Seeds", "Skew", "Slow", "TimingOnly", "build_config", "forced_settings", "parse_devices",
+    "Poison", "Seed", "Seeds", "Skew", "Slow", "TimingOnly", "Trace", "build_config", "forced_settings", "parse_devices",
     "parse_list", "parse_pairs",
 ]  # fmt: skip
 
@@ -58,6 +58,10 @@ Cores = Annotated[
     typer.Option("--cores", help="Cores per device. Default: the platform's kernel.cores, enough that the fabric is compared."),
 ]
 Out = Annotated[str, typer.Option("--out", help="Directory for pictures.")]
+Trace = Annotated[
+    str | None,
+    typer.Option("--trace", help="Write a Chrome trace to FILE.json or FILE.json.gz; Perfetto opens it."),
+]
 Json = Annotated[str | None, typer.Option("--json", help="Write the report as JSON to FILE, or - for stdout.")]
 
 

@@ -220,7 +220,7 @@ def _run_at(context, site, kernel: Function, args):
     if outermost:
         context.site = site
     try:
-        return Function.run(kernel, None, bind_arguments(kernel, args))
+        return kernel.run(None, bind_arguments(kernel, args))
     except A2A3Error as error:
         if getattr(error, "site", None) is None:
             error.site, error.lane = context.site, context.lane
@@ -234,7 +234,7 @@ class _Task(Function):
     """A collective of a host body as a dispatch: its kernel on the cores of one device."""
 
     def __init__(self, call: Call, ranks: int) -> None:
-        _declare_as(self, _kernel(call, ranks, "statement"), "orchestration")
+        super().__init__(_kernel(call, ranks, "statement").fn, "orchestration", method=False, jit=True)
         self._call = call
         self._ranks = ranks
 
@@ -249,20 +249,13 @@ class _Body(Function):
     """The kernel of such a dispatch, on the line of the host's call."""
 
     def __init__(self, kernel: Function, site: tuple) -> None:
-        _declare_as(self, kernel, "kernel")
+        super().__init__(kernel.fn, "kernel", method=False, jit=True)
         self._kernel = kernel
         self._site = site
 
     def run(self, owner, bound_args):
         """Run the body on the current core."""
         return _run_at(current(), self._site, self._kernel, bound_args[0])
-
-
-def _declare_as(function: Function, kernel: Function, kind: str) -> None:
-    """Give a function the name and the parameters of a kernel."""
-    for name in ("fn", "method", "jit", "name", "parameters", "returns", "tuple_returned"):
-        setattr(function, name, getattr(kernel, name))
-    function.kind = kind
 
 
 def _plan(call: Call, ranks: int) -> tuple:

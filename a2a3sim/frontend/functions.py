@@ -19,20 +19,12 @@ from a2a3sim.frontend.dynamic import bound
 from a2a3sim.frontend.host_rules import check_host_body
 from a2a3sim.frontend.outline import outlined
 from a2a3sim.frontend.recording import WindowView
+from a2a3sim.frontend.source import names_in, scope_of
 
-__all__ = ["Function", "names_in"]
+__all__ = ["Function"]
 
 # What only an orchestration contains.
 _ORCHESTRATES = frozenset({"at", "spmd", "manual_scope"})
-
-
-def names_in(code) -> set[str]:
-    """Every global and attribute name that a code object uses, nested functions included."""
-    found = set(code.co_names) | set(code.co_freevars)
-    for const in code.co_consts:
-        if hasattr(const, "co_names"):
-            found |= names_in(const)
-    return found
 
 
 class Function:
@@ -79,18 +71,14 @@ class Function:
         fn = self.fn
         names = names_in(fn.__code__)
         found = {id(f): f for n, f in self.siblings.items() if n in names and f is not self}
-        closure = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
-        scopes = []
+        scope, modules = scope_of(fn), []
         for name in names:
-            try:
-                value = closure[name].cell_contents if name in closure else fn.__globals__.get(name)
-            except ValueError:  # not assigned yet
-                continue
+            value = scope.get(name)
             if isinstance(value, Function):
                 found[id(value)] = value
             elif isinstance(value, ModuleType):
-                scopes.append(value)
-        for module in scopes:
+                modules.append(value)
+        for module in modules:
             for name in names:
                 value = vars(module).get(name)
                 if isinstance(value, Function):

@@ -1,0 +1,85 @@
+"""``a2a3sim perf COLLECTIVE``: the performance table."""
+
+from typing import Annotated
+
+import typer
+
+from a2a3sim.cli import options as o
+
+_FORMATS = ("table", "hccl", "csv", "json")
+
+
+def command(
+    collective: Annotated[str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")],
+    algorithms: Annotated[
+        str, typer.Option("--algorithm", "--algorithms", help="One or several, or all.")
+    ] = "all",
+    first: Annotated[str, typer.Option("-b", "--minbytes", help="Smallest size.")] = "1KiB",
+    last: Annotated[str, typer.Option("-e", "--maxbytes", help="Largest size.")] = "1MiB",
+    factor: Annotated[int, typer.Option("-f", "--stepfactor", help="Factor between sizes.")] = 4,
+    step: Annotated[str | None, typer.Option("-i", "--stepbytes", help="Step between sizes instead.")] = None,
+    devices: o.Devices = "0-7",
+    shape: Annotated[str, typer.Option("--format", help="table (nccl-tests), hccl (hccl_test), csv or json.")] = "table",
+    cores: o.Cores = None,
+    dtype: o.Dtype = "fp32",
+    platform: o.Platform = "a2",
+    overrides: o.Overrides = None,
+    place: o.Place = None,
+    seed: o.Seed = 0,
+    skew: o.Skew = None,
+    fences: o.Fences = "statement",
+    slow: o.Slow = None,
+    poison: o.Poison = False,
+    check: o.Check = True,
+    fail_on: o.FailOn = "error",
+    timing_only: o.TimingOnly = False,
+    trace: o.Trace = None,
+    json: o.Json = None,
+) -> int:
+    """Time a collective over sizes: the columns and definitions of nccl-tests.
+
+    Sizes are nccl-tests': for all-gather, reduce-scatter and all-to-all P times the block of one peer. There
+    are no warm-up and repeat flags: the machine is deterministic, so one run is the average of any number.
+    #wrong counts elements that differ from numpy in the kernel's own order; with --timing-only it is N/A.
+    The last column of each algorithm is its closed-form bound in percent of its time.
+    """
+    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.errors import ConfigError
+    from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
+    from a2a3sim.reports.header import header
+    from a2a3sim.reports.table import csv_text, hccl_lines, nccl_lines
+    from a2a3sim.units import nearest, parse_size
+
+    if shape not in _FORMATS:
+        raise ConfigError(f"--format must be one of {', '.join(_FORMATS)}, got {shape!r}{nearest(shape, _FORMATS)}")
+    failed([], fail_on)
+    names = o.parse_list("--algorithm", algorithms)
+    chosen = algorithms_of(collective, names)
+    sizes = sizes_between(parse_size(first), parse_size(last), factor, None if step is None else parse_size(step))
+    for path in (json, trace):
+        if path not in (None, "-"):
+            check_writable(path)
+    config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
+    labels = o.parse_devices(devices)
+    points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
+    rows, traced = [], []
+    for row, outcome in run_perf(points):
+        rows.append(row)
+        if trace is not None:
+            traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
+    runs = [row.result for row in rows]
+    if json == "-" or shape == "json":
+        print_report("-", "perf", runs, [row.as_dict() for row in rows])
+    elif shape == "table":
+        print("\n".join(nccl_lines(rows, header(runs[0]))))
+    elif shape == "hccl":
+        print("\n".join(hccl_lines(rows)))
+    else:
+        print(csv_text([row.as_dict() for row in rows]), end="")
+    if json not in (None, "-"):
+        print_report(json, "perf", runs, [row.as_dict() for row in rows])
+    if trace is not None:
+        from a2a3sim.reports.chrome import write_trace
+
+        note(f"wrote {write_trace(trace, traced)}")
+    return 1 if failed(runs, fail_on) else 0

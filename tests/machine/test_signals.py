@@ -1,0 +1,159 @@
+"""Signal memory: order and time of updates, polling, self-notifies, wrapping."""
+
+import pytest
+
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
+
+from .programs import NS, US, add, me, run, wait
+
+
+def test_a_notify_takes_one_latency_and_wakes_the_wait():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1)
+        else:
+            wait(signal, 1)
+
+    ran = run(body)
+    assert ran.log(1, "wait") == [("wait", 0, US)]
+    assert ran.ops(1, "wait")[0].by is ran.ops(0, "notify")[0]
+
+
+def test_updates_of_one_line_are_applied_one_at_a_time():
+    # Three notifies of rank 0 arrive together at 1 us; cells 0 and 1 share a line, row 8 begins another.
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1, 0, 0)
+            add(signal, 1, 0, 1)
+            add(signal, 1, 8, 0)
+
+    ran = run(body, rows=16, config={"platform_overrides": {"signal.atomic": "20ns"}})
+    assert [op.applied for op in ran.ops(0, "notify")] == [US + 20 * NS, US + 40 * NS, US + 20 * NS]
+    assert ran.ops(0, "notify")[1].by is ran.ops(0, "notify")[0]
+
+
+def test_simultaneous_arrivals_are_applied_by_rank():
+    def body(x, y, data, signal):
+        if me(data) != 0:
+            add(signal, 0)
+
+    ran = run(body, ranks=4, config={"platform_overrides": {"signal.atomic": "20ns"}})
+    assert [ran.ops(r, "notify")[0].order for r in (1, 2, 3)] == [0, 1, 2]
+
+
+def test_a_seed_shuffles_simultaneous_arrivals_reproducibly():
+    def body(x, y, data, signal):
+        if me(data) != 0:
+            add(signal, 0)
+
+    orders = set()
+    for seed in range(1, 9):
+        runs = [run(body, ranks=5, config={"seed": seed}) for _ in range(2)]
+        first, again = ([r.ops(rank, "notify")[0].order for rank in range(1, 5)] for r in runs)
+        assert first == again
+        orders.add(tuple(first))
+    assert len(orders) > 3
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_notifies_of_one_core_to_one_rank_keep_program_order(seed):
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            for value in range(5):
+                pld.system.notify(signal, 1, [0, 0], value, op=pld.NotifyOp.Set)
+
+    ran = run(body, config={"seed": seed})
+    assert [op.order for op in ran.ops(0, "notify")] == [0, 1, 2, 3, 4]
+    assert ran.ops(0, "notify")[-1].seen == 4
+
+
+def test_a_wait_sees_an_update_at_its_next_poll():
+    # The wait begins at 0 and polls every 300 ns; the update at 1 us is seen at 1.2 us.
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1)
+        else:
+            wait(signal, 1)
+
+    ran = run(body, config={"platform_overrides": {"signal.poll": "300ns"}})
+    assert ran.log(1, "wait") == [("wait", 0, 1200 * NS)]
+
+
+def test_a_poll_at_the_instant_of_an_update_sees_it():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1)
+        else:
+            wait(signal, 1)
+
+    ran = run(body, config={"platform_overrides": {"signal.poll": "250ns"}})
+    assert ran.log(1, "wait") == [("wait", 0, US)]
+
+
+def test_a_satisfied_wait_takes_no_time_and_leaves_the_cell_alone():
+    def body(x, y, data, signal):
+        rank = me(data)
+        add(signal, rank)
+        wait(signal, 1)
+        wait(signal, 1)
+
+    ran = run(body)
+    assert ran.result.kernel_ps == 0
+    assert ran.result.cost.switches <= 4
+
+
+def test_a_notify_to_oneself_costs_the_atomic_only_and_comes_before_later_waits():
+    def body(x, y, data, signal):
+        add(signal, me(data), value=2)
+        wait(signal, 2)
+
+    ran = run(body, config={"platform_overrides": {"signal.atomic": "20ns"}})
+    assert ran.log(0, "notify", "wait") == [("notify", 0, 20 * NS), ("wait", 20 * NS, 20 * NS)]
+
+
+def test_an_exact_wait_can_miss_a_value_that_passes_between_polls():
+    # 1 at 1 us, 2 at 1.02 us; polls at 0, 0.75, 1.5 us: the value 1 is never seen.
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1)
+            add(signal, 1)
+        else:
+            pld.system.wait(signal, [0, 0], 1, cmp=pld.WaitCmp.Eq)
+
+    overrides = {"signal.poll": "750ns", "signal.atomic": "20ns"}
+    ran = run(body, raises=True, config={"platform_overrides": overrides})
+    assert "passed the awaited one" in str(ran.error)
+
+
+def test_cells_wrap_as_int32():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            pld.system.notify(signal, 1, [0, 0], 2**31 - 1, op=pld.NotifyOp.Set)
+            add(signal, 1)
+
+    assert run(body).ops(0, "notify")[-1].seen == -(2**31)
+
+
+def test_a_plain_store_to_a_cell_wakes_a_wait():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            tile = pl.tile.full([1, 16], dtype=pl.INT32, value=3)
+            pld.tile.remote_store(tile, signal, 1, [0, 0])
+        else:
+            wait(signal, 3)
+
+    # 64 B on the link and one latency: visible at 1 us + 2,560 ps.
+    assert run(body).log(1, "wait") == [("wait", 0, US + 2_560)]
+
+
+def test_negative_values_and_set():
+    def body(x, y, data, signal):
+        rank = me(data)
+        add(signal, rank, value=5)
+        add(signal, rank, value=-7)
+        pld.system.wait(signal, [0, 0], -2, cmp=pld.WaitCmp.Eq)
+        pld.system.notify(signal, rank, [0, 0], 9, op=pld.NotifyOp.Set)
+        pld.system.wait(signal, [0, 0], 9, cmp=pld.WaitCmp.Ge)
+
+    assert run(body).ops(0, "wait")[-1].seen == 9
