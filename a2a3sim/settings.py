@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from a2a3sim.config import RunConfig
@@ -19,6 +20,9 @@ from a2a3sim.units import parse_time
 __all__ = ["Session", "Settings", "resolve", "session"]
 
 _ENVIRONMENT = "A2A3SIM_PLATFORM"  # for scripts that are started on their own
+
+
+_topology = lru_cache(maxsize=8)(build_topology)
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class Settings:
     atol: float | None
 
     def topology(self):
-        """The platform's links and routes."""
-        return build_topology(self.platform, max(self.placement) + 1)
+        """The platform's links and routes; runs on equal machines share them."""
+        return _topology(self.platform, max(self.placement) + 1)
 
 
 @dataclass

@@ -17,9 +17,11 @@ from a2a3sim.result import Numerics
 from a2a3sim.settings import resolve
 from a2a3sim.trace import Trace
 from a2a3sim.frontend.types import as_dtype
-from a2a3sim.units import format_size
+from a2a3sim.units import format_size, nearest
 
-__all__ = ["Outcome", "Point", "job_for", "make_inputs", "run_point"]
+MOVED = ("fp32", "fp16", "bf16", "int32", "int16", "int8")  # element types that collectives work on
+
+__all__ = ["MOVED", "Outcome", "Point", "job_for", "make_inputs", "run_point"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def job_for(point: Point, platform: Platform) -> Job:
     Raises:
         ConfigError: N is no whole number of elements, too few ranks, or the algorithm cannot do it.
     """
+    if point.dtype not in MOVED:
+        raise ConfigError(f"dtype must be one of {', '.join(MOVED)}, got {point.dtype!r}{nearest(point.dtype, MOVED)}")
     dtype = as_dtype(point.dtype)
     if point.ranks < 2:
         raise ConfigError(f"a collective needs at least 2 devices, got {point.ranks}")

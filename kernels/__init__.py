@@ -5,7 +5,7 @@ if __name__ != "a2a3sim.kernels":
 
 from importlib import import_module
 
-__all__ = ["CATALOGUE", "find"]
+__all__ = ["CATALOGUE", "DEFAULTS", "find"]
 
 #: Where each algorithm stands, by collective and name; imported when asked for.
 CATALOGUE = {
@@ -14,12 +14,31 @@ CATALOGUE = {
         "mesh_rotated": "allreduce_mesh:MESH_ROTATED",
         "two_phase": "allreduce_two_phase:TWO_PHASE",
         "two_phase_rotated": "allreduce_two_phase:TWO_PHASE_ROTATED",
+        "ring": "allreduce_ring:RING",
+        "ring_bidirectional": "allreduce_ring:RING_BIDIRECTIONAL",
+        "halving_doubling": "allreduce_halving_doubling:HALVING_DOUBLING",
+        "recursive_doubling": "allreduce_recursive_doubling:RECURSIVE_DOUBLING",
+        "hierarchical": "allreduce_hierarchical:HIERARCHICAL",
+        "two_phase_push": "allreduce_two_phase_push:TWO_PHASE_PUSH",
     },
+    "allgather": {"mesh": "allgather:MESH", "ring": "allgather:RING"},
+    "reduce_scatter": {"mesh": "reduce_scatter:MESH", "ring": "reduce_scatter:RING"},
+    "broadcast": {"flat": "broadcast:FLAT", "binomial": "broadcast:BINOMIAL"},
+    "all_to_all": {"mesh": "all_to_all:MESH"},
+}
+
+#: What a collective runs when no algorithm is named.
+DEFAULTS = {
+    "allreduce": "two_phase",
+    "allgather": "mesh",
+    "reduce_scatter": "mesh",
+    "broadcast": "flat",
+    "all_to_all": "mesh",
 }
 
 
-def find(collective: str, algorithm: str):
-    """The `Collective` of a name.
+def find(collective: str, algorithm: str | None = None):
+    """The `Collective` of a name; without one the collective's default.
 
     Raises:
         ConfigError: unknown names, with the nearest valid one.
@@ -32,6 +51,8 @@ def find(collective: str, algorithm: str):
             f"collective must be one of {', '.join(CATALOGUE)}, got {collective!r}{nearest(collective, CATALOGUE)}"
         )
     known = CATALOGUE[collective]
+    if algorithm is None:
+        algorithm = DEFAULTS[collective]
     if algorithm not in known:
         raise ConfigError(
             f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{nearest(algorithm, known)}"

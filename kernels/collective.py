@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from a2a3sim.errors import ConfigError
 from a2a3sim.kernels.partition import ALIGNMENT, Part, Piece, split, stripes, tiles
 from a2a3sim.language import DataType, Program
 
@@ -37,6 +38,9 @@ class Job:
         tile_bytes: largest tile, None for one tile per piece of work. A kernel keeps at most five alive.
         group: ranks of a group in hierarchical algorithms; consecutive ranks form one.
         root: whose data a broadcast distributes.
+
+    Raises:
+        ConfigError: fewer than two ranks, nothing to do, or no such root.
     """
 
     ranks: int
@@ -46,6 +50,13 @@ class Job:
     tile_bytes: int | None = None
     group: int = 2  # the dies of a package
     root: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("ranks", 2), ("count", 1), ("cores", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not 0 <= self.root < self.ranks:
+            raise ConfigError(f"root must be a rank from 0 to {self.ranks - 1}, got {self.root}")
 
     @property
     def nbytes(self) -> int:

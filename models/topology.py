@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -222,9 +221,8 @@ def shape_of(platform: Platform, devices: int) -> Shape:
     return Shape(platform.topology.kind, devices, switches)
 
 
-@lru_cache(maxsize=8)
 def build_topology(platform: Platform, devices: int) -> Topology:
-    """The interconnect of a platform with devices 0 .. ``devices``-1; runs on one machine share its paths.
+    """The interconnect of a platform with devices 0 .. ``devices``-1.
 
     Raises:
         ConfigError: more devices than the platform has, or a link or port override for a link or device

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Finding", "Folder", "Ref", "listed"]
+from a2a3sim.checks.wording import ranks_text
+
+__all__ = ["Finding", "Folder", "Ref"]
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -166,23 +168,12 @@ class _Told:
         """The bytes or cells meant."""
         what = self.unit if self.high - self.low > 1 else self.unit[:-1]
         span = f"{self.low}-{self.high - 1}" if self.high - self.low > 1 else f"{self.low}"
-        owner = f"rank {self.owners[0]}" if len(self.owners) == 1 else f"ranks {listed(self.owners)}"
-        return f"{what} {span} of {self.name} of {owner}"
+        return f"{what} {span} of {self.name} of {ranks_text(self.owners)}"
 
     @property
     def more(self) -> str:
         """How often it happens, if more than once."""
         if self.count == 1:
             return ""
-        return f" ({self.count} such cases, ranks {listed(self.ranks)}; one is told.)"
+        return f" ({self.count} such cases on {ranks_text(self.ranks)}; this is one.)"
 
-
-def listed(numbers) -> str:
-    """0, 1, 2, 5 → ``0-2, 5``."""
-    parts: list[list[int]] = []
-    for n in sorted(set(numbers)):
-        if parts and n == parts[-1][1] + 1:
-            parts[-1][1] = n
-        else:
-            parts.append([n, n])
-    return ", ".join(f"{a}" if a == b else (f"{a}, {b}" if b == a + 1 else f"{a}-{b}") for a, b in parts)

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 from a2a3sim.errors import InvalidOperationError
 
-__all__ = ["Dim", "bound", "dim_value", "dynamic", "unify"]
+__all__ = ["Dim", "bound", "dim_value", "dynamic", "present_bindings", "unify"]
 
 _bindings: ContextVar[dict[str, int] | None] = ContextVar("dynamic dimensions", default=None)
 
@@ -145,6 +145,11 @@ def unify(dims, shape, bindings: dict[str, int]) -> str | None:
             if bindings.setdefault(dim.text, size) != size:
                 return f"{dim.text} = {size} where another argument says {bindings[dim.text]}"
     return None
+
+
+def present_bindings() -> dict[str, int]:
+    """The bindings in force."""
+    return _bindings.get() or {}
 
 
 class bound:  # noqa: N801 - used as `with bound(...)`

@@ -126,12 +126,16 @@ class Function:
             return context.run_kernel(self, owner, args)
         return self.run(owner, bind_arguments(self, args))
 
+    def bind(self, args):
+        """See `bind_arguments`."""
+        return bind_arguments(self, args)
+
     def run(self, owner, bound_args):
         """Run the body with arguments from `bind_arguments`."""
         args, bindings = bound_args
         body = self._body
         if body is None:
-            body = self._body = outlined(self.fn)
+            body = self._body = outlined(self.fn, self.siblings)
         with bound(bindings):
             return body(owner, *args) if self.method else body(*args)
 

@@ -20,6 +20,7 @@ __all__ = [
     "INT16",
     "INT32",
     "INT64",
+    "TASK_ID",
     "UINT8",
     "UINT32",
     "AtomicType",
@@ -74,12 +75,14 @@ UINT32 = DataType("uint32", 32, np.uint32, False)
 BOOL = DataType("bool", 1, np.bool_, False)
 INDEX = DataType("index", 64, np.int64, False)
 
+TASK_ID = DataType("task_id", 64, np.int64, False)  # of pl.array only
+
 DTYPES = {d.name: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8, UINT32, BOOL, INDEX)}
 _BY_NUMPY = {d.numpy: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8, UINT32, BOOL)}
 
 
 def as_dtype(value) -> DataType:
-    """A DataType from itself, its name or a numpy dtype.
+    """A DataType from itself, its name, or a numpy or torch dtype.
 
     Raises:
         InvalidOperationError: if it is none of these.
@@ -88,11 +91,14 @@ def as_dtype(value) -> DataType:
         return value
     if isinstance(value, str) and value in DTYPES:
         return DTYPES[value]
+    text = str(value)
+    if text == "torch.bfloat16":
+        return BF16
     try:
-        return _BY_NUMPY[np.dtype(value)]
+        return _BY_NUMPY[np.dtype(text[6:] if text.startswith("torch.") else value)]
     except (TypeError, KeyError):
         known = ", ".join(DTYPES)
-        raise InvalidOperationError(f"dtype must be one of {known}, got {value!r}") from None
+        raise InvalidOperationError(f"dtype must be one of {known}, got {text!r}") from None
 
 
 class NotifyOp(IntEnum):

@@ -39,8 +39,10 @@ def build_put_get(nr: int, mode: str):
             # put takes any tensor of the own rank as its source; with oneself as the peer it is a local copy.
             if mode == "put":
                 pld.tensor.put(data, peer=right, src=x, chunk_rows=CHUNK)
-            else:
+            elif mode == "get":
                 pld.tensor.put(data, peer=my_rank, src=x, chunk_rows=CHUNK)
+            else:
+                pld.tensor.put(data, peer=my_rank, src=x, chunk_rows=CHUNK, chunk_cols=COLS, pipeline=True)
 
             # Either way the right neighbour hears: "your slice has arrived", or "mine is ready to be read".
             pld.system.notify(signal, peer=right, offsets=[0, 0], value=1, op=pld.NotifyOp.AtomicAdd)

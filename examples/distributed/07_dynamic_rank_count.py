@@ -128,7 +128,8 @@ def main() -> int:
     x = np.random.default_rng(7).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros((nr, nr, SIZE), dtype=np.float32)
     if args.mode == "jit":
-        compiled = table.compile(x, y, config=RunConfig(platform=args.platform, distributed_config=distributed))
+        config = RunConfig(platform=args.platform, distributed_config=distributed)
+        compiled = table.compile(x, y, config=config)
     else:
         compiled = ir.compile(build_table(nr), platform=args.platform, distributed_config=distributed)
     if args.compile_only:

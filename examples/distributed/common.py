@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from a2a3sim import ConfigError
+from a2a3sim import ConfigError, DistributedConfig
 
 __all__ = ["arguments", "require_multiple", "run", "verdict"]
 
@@ -36,12 +36,12 @@ def arguments(lesson: str, *, modes=(), use_builtin=False) -> argparse.Namespace
     """
     parser = _Parser(prog=_script(), description=lesson.strip().splitlines()[0], allow_abbrev=False)
     parser.add_argument("-p", "--platform", default="a2a3sim", help="PyPTO platform (default: %(default)s)")
-    parser.add_argument("-d", "--device", default="0,1,2,3", help="device labels, one a rank (default: %(default)s)")
+    parser.add_argument("-d", "--device", default="0,1,2,3", help="device labels, one a rank")
     if modes:
         parser.add_argument("--mode", choices=modes, default=modes[0], help="variant (default: %(default)s)")
     if use_builtin:
-        parser.add_argument("--use-builtin", action="store_true", help="the built-in instead of the hand-made one")
-    parser.add_argument("--compile-only", action="store_true", help="compile, print the output directory, stop")
+        parser.add_argument("--use-builtin", action="store_true", help="call the built-in instead")
+    parser.add_argument("--compile-only", action="store_true", help="print the output directory and stop")
     args = parser.parse_args(_joined(sys.argv[1:]))
     args.device_ids = _device_ids(args.device)
     return args
@@ -69,6 +69,7 @@ def _device_ids(text: str) -> list[int]:
         raise ConfigError(f"-d must be a list of device labels such as 0,1,2,3, got {text!r}") from None
     if len(ids) < 2:
         raise ConfigError(f"-d must name at least two devices, got {text!r}")
+    DistributedConfig(device_ids=ids)  # complains about negative and repeated labels
     return ids
 
 
@@ -80,7 +81,7 @@ def require_multiple(size: int, nr: int) -> None:
     """
     if size % nr:
         fits = ", ".join(str(p) for p in range(2, 17) if size % p == 0)
-        raise ConfigError(f"SIZE = {size} must be a multiple of the number of devices, got {nr}; {fits} would do")
+        raise ConfigError(f"SIZE = {size} must be a multiple of the number of devices, got {nr} (try {fits})")
 
 
 def verdict(got: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> int:
@@ -88,8 +89,8 @@ def verdict(got: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> i
     wrong = ~np.isclose(got, expected, rtol=tolerance, atol=tolerance)
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        message = f"{int(wrong.sum())} of {wrong.size} elements differ, first {list(at)}: {got[at]} != {expected[at]}"
-        print(message, file=sys.stderr)
+        count = f"{int(wrong.sum())} of {wrong.size} elements differ"
+        print(f"{count}, the first at {list(at)}: {got[at]} != {expected[at]}", file=sys.stderr)
         print("MISMATCH")
         return 1
     print("OK")
@@ -101,6 +102,6 @@ def run(main) -> None:
     try:
         status = main()
     except ConfigError as error:
-        print(f"{_script()}: {error}", file=sys.stderr)
+        print(f"{_script()}: {' '.join(str(error).split())}", file=sys.stderr)
         status = 2
     raise SystemExit(status)

@@ -1,0 +1,163 @@
+"""From a recorded run to the operation sequence that the checks work on, and the checks of a whole run."""
+
+from __future__ import annotations
+
+from a2a3sim.checks.events import ADD, READ, WRITE, Cell, ThreadSpec
+from a2a3sim.checks.findings import Finding
+from a2a3sim.checks.happens_before import check_program
+from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.program import Program
+from a2a3sim.models.operation import UNKNOWN
+
+__all__ = ["TraceSource", "check", "program_of"]
+
+_NEVER = 1 << 62
+
+
+def check(
+    trace, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True
+) -> list[Finding]:
+    """Findings of one recorded call that follow from guaranteed happens-before.
+
+    Args:
+        trace: a finished run's, or that of one which could not go on.
+        history: signal cells as earlier calls of the same worker left them; updated.
+        kept: the windows outlive this call.
+        set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
+    """
+    return check_program(program_of(trace), history, kept, set_writes_line)
+
+
+class TraceSource:
+    """What findings ask about operations."""
+
+    def __init__(self, trace) -> None:
+        self._trace = trace
+
+    def site(self, op) -> tuple[str, int]:
+        """File and line of the user's call."""
+        if op.site is None:
+            return (op.kind, 0)
+        place = self._trace.site(op)
+        return (place.file, place.line)
+
+    @staticmethod
+    def kind(op) -> str:
+        """The operation in the language's words."""
+        return op.kind
+
+    @staticmethod
+    def when(op, write: bool) -> int:
+        """When the run saw it: a write when it is visible, a read when its bytes have left."""
+        time = op.visible if write else op.drained
+        return time if time != UNKNOWN else _NEVER
+
+    def written(self, op, cell: Cell) -> int | None:
+        """The value that a plain write gave a cell, told by what was seen in it next; None if nothing tells."""
+        time = self.when(op, True)
+        after = [(u.op.applied, u.op) for u in cell.updates() if not u.plain and u.op.applied >= time]
+        after += [(w.op.end, w.op) for w in cell.waits if w.done and w.op.end >= time]
+        if not after:
+            return None
+        following = min(after, key=lambda item: item[0])[1]
+        if following.kind == "wait":
+            return following.seen
+        return following.seen - following.value if following.action == "add" else None
+
+
+def program_of(trace) -> Program:
+    """The operation sequence of a trace's lanes, cut into segments."""
+    lanes = sorted(trace.lanes, key=lambda lane: (lane.call, lane.dispatch, lane.task, lane.index))
+    groups: dict[tuple, int] = {}
+    launches: dict[int, dict[tuple, int]] = {}
+    specs = []
+    for lane in lanes:
+        group = groups.setdefault((lane.call, lane.dispatch, lane.task), len(groups))
+        ordinals = launches.setdefault(lane.device, {})
+        launch = ordinals.setdefault((lane.call, lane.dispatch), len(ordinals))
+        specs.append(ThreadSpec(lane.rank, lane.core, group, lane.device, launch))
+    program = Program(specs, _edges(trace, groups), trace.fences == "explicit", TraceSource(trace))
+    enter = _Entry(program)
+    for lane, thread in zip(lanes, program.threads, strict=True):
+        program.begin(thread)
+        enter.operations(thread, lane.operations)
+        program.end(thread, lane.end != UNKNOWN)
+    return program
+
+
+def _edges(trace, groups: dict[tuple, int]) -> list[tuple[int, int]]:
+    """Kernels of a rank that declared tensor directions order; and the host's join between calls."""
+    calls = sorted({call for call, _, _ in groups})
+    edges = set()
+    for call in calls:
+        for earlier, later in trace.edges:
+            a, b = groups.get((call, *earlier)), groups.get((call, *later))
+            if a is not None and b is not None:
+                edges.add((a, b))
+    for earlier, later in zip(calls, calls[1:], strict=False):
+        edges |= {(a, b) for g, a in groups.items() if g[0] == earlier for h, b in groups.items() if h[0] == later}
+    return sorted(edges)
+
+
+class _Entry:
+    """Enters operations into a program; memory objects, regions and cells are looked up once each."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memories: dict = {}
+        self.regions: dict = {}
+        self.cells: dict = {}
+
+    def memory(self, memory) -> int:
+        found = self.memories.get(memory)
+        if found is None:
+            key = (memory.kind, memory.buffer, memory.rank)  # the same in the worker's next call
+            number = self.program.memory(key, memory.name, memory.rank, memory.device)
+            if number in self.memories.values():
+                number = self.program.memory((*key, memory.id), memory.name, memory.rank, memory.device)
+            found = self.memories[memory] = number
+        return found
+
+    def region(self, access) -> int:
+        memory, offset, rows, row_bytes, stride = access
+        found = self.regions[access] = self.program.region(self.memory(memory), offset, row_bytes, rows, stride)
+        return found
+
+    def cell(self, where) -> Cell:
+        memory, offset = where
+        found = self.cells[where] = self.program.cell(self.memory(memory), offset)
+        return found
+
+    def operations(self, thread, operations) -> None:
+        """A lane's operations in program order."""
+        program = self.program
+        regions, cells = self.regions, self.cells
+        access, notify, wait = program.access, program.notify, program.wait
+        for op in operations:
+            if op.reads:
+                for place in op.reads:
+                    region = regions.get(place)
+                    access(thread, READ, self.region(place) if region is None else region, op, op.pipe)
+            if op.writes:
+                kind = ADD if op.atomic else WRITE
+                for place in op.writes:
+                    region = regions.get(place)
+                    number = access(thread, kind, self.region(place) if region is None else region, op, op.pipe)
+                    if op.pipe == "S":
+                        program.scalar_writes.append(number)
+            elif op.cell is not None:
+                cell = cells.get(op.cell)
+                if cell is None:
+                    cell = self.cell(op.cell)
+                action = op.action
+                if op.kind == "notify":
+                    applied = op.applied
+                    notify(thread, cell, op.value, action == "set", op, applied if applied != UNKNOWN else _NEVER)
+                else:
+                    done = op.end != UNKNOWN
+                    wait(thread, cell, op.value, action == "eq", op, op.end if done else _NEVER, done)
+            elif op.kind == "sync_all":
+                if op.end != UNKNOWN:
+                    program.sync_all(thread)
+            elif op.kind in ("fence", "drain"):
+                program.fence(thread, op.kind == "fence")

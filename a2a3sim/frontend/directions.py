@@ -1,0 +1,79 @@
+"""Which tensors a block of statements reads and which it writes, by name, as its task's dependences need it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+__all__ = ["directions"]
+
+# Which parameter of an operation is written: its position and its keyword.
+_WRITES = {
+    "store": (2, "output_tensor"),
+    "assemble": (0, "target"),
+    "write": (0, "dst"),
+    "put": (0, "dst"),
+    "get": (0, "dst"),
+    "remote_store": (1, "target"),
+}
+# Signals order ranks, not the tasks of one device.
+_SIGNALS = {"notify": (0, "target"), "wait": (0, "signal"), "defer_wait": (0, "signal")}
+
+
+def _operand(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
+    for given in call.keywords:
+        if given.arg == keyword:
+            return given.value
+    return call.args[position] if position < len(call.args) else None
+
+
+def _root(node: ast.expr | None) -> str | None:
+    """The name at the bottom of ``name``, ``name[...]`` or ``name[...][...]``."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str]]:
+    """The names that a block reads and writes as tensors.
+
+    Args:
+        callee: from a call's function expression to the `Function` of the program that it names, or None.
+
+    Returns:
+        (reads, writes); a name that only stands for a signal is in neither.
+    """
+    reads: set[str] = set()
+    writes: set[str] = set()
+    seen: set[int] = set()  # name nodes that a call has accounted for
+
+    def account(node: ast.expr | None, read: bool, write: bool) -> None:
+        name = _root(node)
+        if name is None:
+            return
+        if read:
+            reads.add(name)
+        if write:
+            writes.add(name)
+        seen.update(id(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name)
+
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                function = callee(node.func) if callee is not None else None
+                if function is not None:
+                    for position, parameter in enumerate(function.parameters):
+                        direction = parameter.direction
+                        account(_operand(node, position, parameter.name), direction != "out", direction != "in")
+                elif name in _WRITES:
+                    account(_operand(node, *_WRITES[name]), False, True)
+                elif name in _SIGNALS:
+                    account(_operand(node, *_SIGNALS[name]), False, False)
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                account(node, False, True)
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in seen:
+                reads.add(node.id)
+    return reads, writes
