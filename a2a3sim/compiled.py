@@ -1,4 +1,4 @@
-"""A compiled program: called with tensors, it records its host body, simulates it and keeps the result."""
+"""A compiled program: bound to devices, called with tensors, keeping the result of its last run."""
 
 from __future__ import annotations
 
@@ -6,67 +6,78 @@ import os
 import time
 from pathlib import Path
 
-from a2a3sim.frontend.arguments import as_array, host_tensors
+from a2a3sim.call_arguments import CallArguments
+from a2a3sim.calls import run_call
 from a2a3sim.config import DistributedConfig, RunConfig, check_backend
-from a2a3sim.engine import current_kernel
-from a2a3sim.errors import A2A3Error, DeadlockError, InvalidOperationError
-from a2a3sim.frontend.context import enter, leave
-from a2a3sim.launch import Launch
-from a2a3sim.numerics import compare
-from a2a3sim.frontend.program import Function, Program, bind_arguments
-from a2a3sim.frontend.recording import HostContext, Recording
-from a2a3sim.settings import Settings, current_session, resolve
+from a2a3sim.errors import InvalidOperationError, SelectionError
+from a2a3sim.frontend.functions import Function
+from a2a3sim.frontend.program import Program
+from a2a3sim.units import nearest
 
-__all__ = ["DistributedCompiledProgram", "compile_program", "simulate"]
-
-
-def record(entry: Function, owner, tensors: list, world: int) -> Recording:
-    """Run a host body once and return what it asked for, with inferred domains."""
-    context = HostContext(world)
-    token = enter(context)
-    try:
-        context.recording.result = entry.run(owner, bind_arguments(entry, tensors))
-    finally:
-        leave(token)
-    recording = context.recording
-    recording.infer_domains()
-    return recording
+__all__ = [
+    "CompiledProgram",
+    "DistributedCompiledProgram",
+    "bound_program",
+    "compile_program",
+    "output_directory",
+]
 
 
-def simulate(recording: Recording, settings: Settings):
-    """Run a recording on its machine.
+class CompiledProgram:
+    """A program without host body, bound to one device; the base of `DistributedCompiledProgram`.
 
-    Returns:
-        (launch, parked, error): the launch with its trace and engine, the threads of control that wait for
-        ever, and the error that ended the run, if any.
-    """
-    launch = Launch(recording, settings.platform, settings.topology(), settings, settings.placement)
-    try:
-        return launch, launch.run(), None
-    except A2A3Error as error:
-        return launch, [], error
-
-
-class DistributedCompiledProgram:
-    """A program bound to devices.
+    ``compiled[name]`` and ``compiled.name`` select one of several orchestrations.
 
     Attributes:
+        name: the program's.
+        output_dir: the directory of this compilation.
+        platform: PyPTO's name of what it was compiled for.
         last_run: the `RunResult` of the last call, also of one that raised.
         last_trace: its trace.
-        output_dir: the directory of this compilation.
+        facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank, dtype,
+            bound (from the platform).
+        scalars: values of scalar parameters that a call may leave away.
     """
 
-    def __init__(self, name: str, entry: Function, owner, platform: str, distributed, output_dir: Path) -> None:
+    def __init__(self, name: str, entries: list[Function], owner, platform: str, distributed, output_dir: Path) -> None:
         self.name = name
-        self.entry = entry
+        self.entries = entries
         self.owner = owner
         self.platform = platform
         self.distributed_config = distributed or DistributedConfig()
         self.output_dir = output_dir
         self.last_run = None
         self.last_trace = None
-        #: What a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank, bound, dtype.
         self.facts: dict = {}
+        self.scalars: dict = {}
+
+    @property
+    def entry(self) -> Function:
+        """Where a call starts.
+
+        Raises:
+            SelectionError: the program has several orchestrations.
+        """
+        if len(self.entries) != 1:
+            names = ", ".join(f.name for f in self.entries)
+            raise SelectionError(f"{self.name} has several orchestrations ({names}): select one explicitly, compiled[name]")
+        return self.entries[0]
+
+    def __getitem__(self, name: str) -> CompiledProgram:
+        for entry in self.entries:
+            if entry.name == name:
+                return type(self)(name, [entry], self.owner, self.platform, self.distributed_config, self.output_dir)
+        known = [f.name for f in self.entries]
+        raise KeyError(f"{self.name} has no orchestration {name!r}{nearest(str(name), known)}: {', '.join(known)}")
+
+    def __getattr__(self, name: str):
+        if not name.startswith("_") and any(f.name == name for f in self.__dict__.get("entries", ())):
+            return self[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def devices(self, config: RunConfig) -> tuple[list[int], int]:
+        """Labels of the devices of a run, and its number of sub-workers."""
+        return [config.device_id], 0
 
     def __call__(self, *args, config: RunConfig | None = None, golden=None):
         """Run the program on numpy arrays or torch CPU tensors, in place.
@@ -83,133 +94,52 @@ class DistributedCompiledProgram:
             KernelError, DeadlockError: what the program did wrong.
             ConfigError: the machine or a setting is wrong.
         """
-        if current_kernel() is not None:
-            raise A2A3Error(f"{self.name} cannot be run from inside a kernel: call it from the host")
         config = config or RunConfig(platform=self.platform)
+        check_backend(config.platform)
+        entry = self.entry
+        arguments = CallArguments(self.name, entry, args, self.scalars)
+        if config.codegen_only:
+            return None
+        return run_call(self, entry, arguments, config, golden)
+
+    def __repr__(self) -> str:
+        return f"<compiled program {self.name}>"
+
+
+class DistributedCompiledProgram(CompiledProgram):
+    """A program with a host body, bound to several devices."""
+
+    def devices(self, config: RunConfig) -> tuple[list[int], int]:
+        """Labels of the devices of a run, and its number of sub-workers: the call's, else the compile-time ones."""
         distributed = config.distributed_config or self.distributed_config
-        args, returned = self._arguments(args)
-        names = [p.name for p in self.entry.parameters]
-        arrays = [(k, as_array(a, f"argument {names[k]} of {self.name}")) for k, a in enumerate(args) if not _scalar(a)]
-        tensors = iter(host_tensors([a for _, a in arrays], [names[k] for k, _ in arrays]))
-        handles = [a if _scalar(a) else next(tensors) for a in args]
-        labels = list(distributed.device_ids)
-        settings = resolve(config, len(labels))
-        self._poison(settings, handles)
-        started = time.perf_counter()
-        recording = record(self.entry, self.owner, handles, len(labels))
-        launch, parked, error = simulate(recording, settings)
-        for handle in handles:
-            if not _scalar(handle):
-                handle.buffer.write_back()
-        self._conclude(launch, settings, labels, handles, golden, parked, error, started)
-        if returned:
-            return args[-1] if returned == 1 else tuple(args[-returned:])
-        return None
+        return list(distributed.device_ids), distributed.num_sub_workers
 
-    def _arguments(self, args):
-        parameters = self.entry.parameters
-        outs = [p for p in parameters if p.type is not None and p.type.direction == "out"]
-        if len(args) == len(parameters):
-            return list(args), 0
-        if self.entry.returns and len(args) == len(parameters) - len(outs) and outs:
-            given, filled = iter(args), []
-            like = args[0] if args else None
-            for p in parameters:
-                filled.append(_fresh(p, like) if p in outs else next(given))
-            return filled, len(outs)
-        raise InvalidOperationError(
-            f"{self.name} takes {len(parameters)} arguments ({', '.join(p.name for p in parameters)}), got {len(args)}"
+    def prepare(
+        self,
+        config: RunConfig | None = None,
+        *,
+        extra_compiled=(),
+        persistent: bool = False,
+        reset_persistent_windows: bool | None = None,
+        callbacks=None,
+        sub_worker_overrides=None,
+        startup_timeout_s: float | None = None,
+    ):
+        """A worker that keeps the devices for many calls; see `a2a3sim.worker.DistributedWorker`."""
+        from a2a3sim.worker import DistributedWorker
+
+        return DistributedWorker(
+            [self, *extra_compiled],
+            config,
+            persistent=persistent,
+            reset_persistent_windows=reset_persistent_windows,
+            callbacks=callbacks,
+            sub_worker_overrides=sub_worker_overrides,
+            startup_timeout_s=startup_timeout_s,
         )
-
-    def _poison(self, settings: Settings, handles) -> None:
-        if not settings.poison or settings.timing_only:
-            return
-        from a2a3sim.launch import POISON
-
-        for parameter, handle in zip(self.entry.parameters, handles, strict=True):
-            if parameter.type is not None and parameter.type.direction == "out" and handle.layout.dtype.itemsize > 1:
-                handle.numpy()[...] = POISON.repeat(handle.layout.dtype.itemsize // 2).view(handle.layout.dtype.numpy)[0]
-
-    def _conclude(self, launch, settings, labels, handles, golden, parked, error, started) -> None:
-        """Findings, result, observers; raises what ended the run."""
-        from a2a3sim.checks.deadlock import deadlock_finding
-        from a2a3sim.checks.run import check_run
-        from a2a3sim.metrics import RunInfo, measure
-
-        findings = []
-        if parked:
-            finding, report = deadlock_finding(launch, parked)
-            findings.append(finding)
-            error = DeadlockError(report, report)
-        findings += check_run(launch, settings, error)
-        numerics = None
-        if golden is not None and error is None and not settings.timing_only:
-            numerics = compare(golden, self._written(handles), settings.rtol, settings.atol)
-        facts = self.facts
-        info = RunInfo(
-            program=self.name,
-            algorithm=facts.get("algorithm"),
-            platform=settings.platform.name,
-            platform_hash=settings.platform.hash,
-            overrides=settings.overrides,
-            seed=settings.seed,
-            skew_ps=settings.skew_ps,
-            fences=settings.fences,
-            timing_only=settings.timing_only,
-            ranks=len(labels),
-            device_labels=labels,
-            placement=list(settings.placement),
-            cores=max((d.cores for d in launch.trace.dispatches), default=1),
-            dtype=facts.get("dtype"),
-            bytes_per_rank=facts.get("bytes_per_rank"),
-            bound_ps=facts["bound"](settings.platform) if "bound" in facts else None,
-            findings=findings,
-            numerics=numerics,
-            wall_s=time.perf_counter() - started,
-            events=launch.engine.events,
-            switches=launch.engine.switches,
-        )
-        self.last_trace = launch.trace
-        self.last_run = measure(launch.trace, info)
-        current = current_session()
-        if current is not None:
-            for observe in current.observers:
-                observe(self, self.last_run, self.last_trace)
-        if error is not None:
-            raise error
-
-    def _written(self, handles) -> dict:
-        return {
-            p.name: h.numpy()
-            for p, h in zip(self.entry.parameters, handles, strict=True)
-            if p.type is not None and p.type.direction in ("out", "inout")
-        }
 
     def __repr__(self) -> str:
         return f"<compiled program {self.name} on devices {list(self.distributed_config.device_ids)}>"
-
-
-def _scalar(value) -> bool:
-    return isinstance(value, (int, float, bool))
-
-
-def _fresh(parameter, like):
-    """A zero array for an Out parameter that the caller left away, of the caller's own kind."""
-    import sys
-
-    import numpy as np
-
-    declared = parameter.type
-    if declared.dims is None or any(hasattr(d, "names") for d in declared.dims):
-        raise InvalidOperationError(
-            f"cannot make {parameter.name}: its shape is not static; pass it as an argument instead"
-        )
-    shape = tuple(int(d) for d in declared.dims)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(like, torch.Tensor):
-        names = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-        return torch.zeros(shape, dtype=getattr(torch, names.get(declared.dtype.name, declared.dtype.name)))
-    return np.zeros(shape, declared.dtype.numpy)
 
 
 def output_directory(name: str, output_dir=None) -> Path:
@@ -228,6 +158,18 @@ def output_directory(name: str, output_dir=None) -> Path:
     return path
 
 
+def bound_program(name: str, entries: list[Function], owner, platform, distributed, output_dir=None) -> CompiledProgram:
+    """A compiled program of the kind that its entry asks for.
+
+    Raises:
+        ConfigError: a platform that does not run here.
+    """
+    platform = platform or "a2a3sim"
+    check_backend(platform)
+    kind = DistributedCompiledProgram if entries[0].kind == "host" else CompiledProgram
+    return kind(name, entries, owner, platform, distributed, output_directory(name, output_dir))
+
+
 def compile_program(
     program,
     output_dir=None,
@@ -240,7 +182,7 @@ def compile_program(
     platform=None,
     distributed_config=None,
     **options,
-) -> DistributedCompiledProgram:
+) -> CompiledProgram:
     """``ir.compile``: bind a program to devices.
 
     Options that steer the vendor's code generation are accepted and mean nothing here.
@@ -251,7 +193,4 @@ def compile_program(
     """
     if not isinstance(program, Program):
         raise InvalidOperationError(f"ir.compile takes a program (a class with @pl.program), got {program!r}")
-    platform = platform or "a2a3sim"
-    check_backend(platform)
-    directory = output_directory(program.name, output_dir)
-    return DistributedCompiledProgram(program.name, program.host, program, platform, distributed_config, directory)
+    return bound_program(program.name, program.entries, program, platform, distributed_config, output_dir)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop
 from typing import Any
 
 import greenlet
@@ -28,18 +29,20 @@ NORMAL, SETTLE, LAST = 1, 2, 3  # priorities within one instant: events, then se
 _GC_THRESHOLD = 100_000
 
 
+def _deliver(call: _Call) -> None:
+    call.fn(call.arg)
+
+
 class _Call(Event):
     """A SimPy event that calls ``fn(arg)`` when its time comes."""
 
-    def __init__(self, env: simpy.Environment, fn: Callable[[Any], None], arg: Any) -> None:
-        self.env = env
-        self.callbacks = [self._run]
-        self._value = arg
-        self._ok = True
-        self._fn = fn
+    # What SimPy looks at, shared by all: a call is born triggered and nobody else waits for it.
+    callbacks = (_deliver,)
+    _ok = True
 
-    def _run(self, _event: Event) -> None:
-        self._fn(self._value)
+    def __init__(self, fn: Callable[[Any], None], arg: Any) -> None:
+        self.fn = fn
+        self.arg = arg
 
 
 class Kernel(greenlet.greenlet):
@@ -58,32 +61,49 @@ def current_kernel() -> Kernel | None:
     return running if isinstance(running, Kernel) else None
 
 
-class Engine:
-    """One simulation: an integer-picosecond SimPy clock and the kernels that run on it.
+class Engine(simpy.Environment):
+    """One simulation: a SimPy environment with an integer-picosecond clock, and the kernels that run on it.
+
+    Args:
+        start: the clock's first time, ps.
 
     Raises:
         A2A3Error: when created or run from inside a kernel.
     """
 
-    def __init__(self) -> None:
+    now = 0  # a plain attribute instead of SimPy's property: it is read more often than events happen
+
+    def __init__(self, start: int = 0) -> None:
         if current_kernel() is not None:
             raise A2A3Error("a program cannot be run from inside a kernel: call it from the host")
-        self.env = simpy.Environment(initial_time=0)
+        super().__init__(initial_time=start)
+        self.now = start
         self.events = 0
         self.switches = 0
         self._hub = greenlet.getcurrent()
         self._ready: deque[Kernel] = deque()
         self._kernels: dict[Kernel, None] = {}  # unfinished ones, in order of creation
 
-    @property
-    def now(self) -> int:
-        """The current time in ps."""
-        return self.env._now
-
     def at(self, time: int, fn: Callable[[Any], None], arg: Any = None, priority: int = NORMAL) -> None:
         """Call ``fn(arg)`` at ``time`` (ps, not in the past)."""
-        env = self.env
-        env.schedule(_Call(env, fn, arg), priority, time - env._now)
+        self.schedule(_Call(fn, arg), priority, time - self.now)
+
+    def step(self) -> None:
+        """Process the next event, as SimPy's own, with ``now`` kept up to date.
+
+        Raises:
+            EmptySchedule: there is none.
+        """
+        try:
+            self._now, _, _, event = heappop(self._queue)
+        except IndexError:
+            raise EmptySchedule from None
+        self.now = self._now
+        callbacks, event.callbacks = event.callbacks, None
+        for callback in callbacks:
+            callback(event)
+        if not event._ok:
+            raise event._value
 
     def spawn(self, fn: Callable[[], None], context: Any) -> Kernel:
         """Create a kernel that starts when the hub next looks at its ready queue."""
@@ -114,7 +134,7 @@ class Engine:
             raise A2A3Error("the clock can only be run by the thread of control that created the engine")
         thresholds = gc.get_threshold()
         gc.set_threshold(_GC_THRESHOLD, 20, 50)
-        step, ready, count = self.env.step, self._ready, 0
+        step, ready, count = self.step, self._ready, 0
         try:
             while True:
                 while ready:

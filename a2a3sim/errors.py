@@ -11,6 +11,8 @@ __all__ = [
     "ParserError",
     "ParserSyntaxError",
     "ParserTypeError",
+    "SelectionError",
+    "WorkerError",
 ]
 
 
@@ -60,3 +62,11 @@ class ParserTypeError(ParserError, TypeError):
 
 class InternalError(A2A3Error, RuntimeError):
     """PyPTO's InternalError: a program breaks an invariant between its parts."""
+
+
+class SelectionError(A2A3Error, TypeError):
+    """A call does not say which of several programs it means."""
+
+
+class WorkerError(A2A3Error, RuntimeError):
+    """A worker is used in a state that does not allow it, for example after it was closed."""

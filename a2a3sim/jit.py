@@ -2,66 +2,103 @@
 
 from __future__ import annotations
 
-from a2a3sim.compiled import DistributedCompiledProgram, output_directory
+from a2a3sim.compiled import CompiledProgram, bound_program
 from a2a3sim.config import RunConfig
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.frontend.arguments import as_array, is_scalar
 from a2a3sim.frontend.context import current
-from a2a3sim.frontend.program import Function
+from a2a3sim.frontend.functions import Function
+from a2a3sim.frontend.names import unknown_name
+from a2a3sim.frontend.program import Program
 
-__all__ = ["JITFunction", "jit"]
+__all__ = ["RUNTIME", "JITFunction", "jit"]
+
+
+class _Runtime:
+    """``pl.RUNTIME``: a scalar whose value comes with the call, not with ``compile``."""
+
+    def __repr__(self) -> str:
+        return "pl.RUNTIME"
+
+
+RUNTIME = _Runtime()
 
 
 class JITFunction(Function):
     """A function that compiles itself for its arguments when called from Python."""
 
-    def __init__(self, fn, kind: str) -> None:
-        super().__init__(fn, kind, method=False, jit=True)
-        self._compiled: dict[tuple, DistributedCompiledProgram] = {}
+    def __init__(self, fn, declared: str) -> None:
+        super().__init__(fn, declared, method=False, jit=True)
+        self._compiled: dict[tuple, CompiledProgram] = {}
+        self._last: CompiledProgram | None = None
 
-    def compile(self, *samples, config: RunConfig | None = None, **scalars) -> DistributedCompiledProgram:
+    def compile(self, *samples, config: RunConfig | None = None, **scalars) -> CompiledProgram:
         """Bind the program to devices without running it.
 
         Args:
-            samples: tensors of the shapes it will be called with, or none (then every parameter must declare its).
+            samples: tensors of the shapes it will be called with, or none; then its annotations must say them.
+            scalars: values of scalar parameters that calls may then leave away; `RUNTIME` leaves one open.
 
         Raises:
-            InvalidOperationError: no samples and a parameter without declared shape.
+            InvalidOperationError: no samples and a tensor without declared shape, or arguments that do not fit.
         """
         config = config or RunConfig()
-        if not samples:
+        names = [p.name for p in self.parameters]
+        for name in scalars:
+            if name not in names or self.parameters[names.index(name)].tensor:
+                raise InvalidOperationError(
+                    f"{self.name}.compile(): {name} is no scalar parameter; it takes {', '.join(names)}"
+                )
+        if len(samples) > len(self.parameters):
+            raise InvalidOperationError(
+                f"{self.name} takes {len(self.parameters)} arguments ({', '.join(names)}), got {len(samples)} samples"
+            )
+        for sample, parameter in zip(samples, self.parameters, strict=False):
+            if not is_scalar(sample) and sample is not RUNTIME:
+                as_array(sample, f"sample {parameter.name} of {self.name}")
+        if all(is_scalar(s) for s in samples):
             for p in self.parameters:
-                if p.type is not None and p.type.kind != "scalar" and p.type.dims is None:
+                if p.tensor and p.type.dims is None:
                     raise InvalidOperationError(
                         f"{self.name}.compile() without sample tensors needs declared shapes: {p.name} is bare"
                     )
-        elif len(samples) > len(self.parameters):
-            raise InvalidOperationError(
-                f"{self.name} takes {len(self.parameters)} arguments, got {len(samples)} samples"
-            )
-        directory = output_directory(self.name)
-        return DistributedCompiledProgram(
-            self.name, self, None, config.platform, config.distributed_config, directory
-        )
+        compiled = bound_program(self.name, [self], None, config.platform, config.distributed_config)
+        compiled.scalars = {k: v for k, v in scalars.items() if v is not RUNTIME}
+        return compiled
+
+    def lower(self, *_samples, config: RunConfig | None = None, **_scalars) -> Program:
+        """The program that ``compile`` would bind: this function and all that it calls."""
+        found: dict[str, Function] = {}
+        pending: list[Function] = [self]
+        while pending:
+            function = pending.pop(0)
+            if function.name not in found:
+                found[function.name] = function
+                pending += function.callees()
+        return Program(self.name, found, {})
 
     def __call__(self, *args, config: RunConfig | None = None, **kwargs):
         if current() is not None:
             return self.call(None, args, kwargs)
+        if kwargs:
+            args = self._positional(args, kwargs)
         config = config or RunConfig()
+        distributed = config.distributed_config
         key = (
             config.platform,
-            tuple(config.distributed_config.device_ids) if config.distributed_config else None,
+            None if distributed is None else (tuple(distributed.device_ids), distributed.num_sub_workers),
             tuple((tuple(getattr(a, "shape", ())), str(getattr(a, "dtype", type(a)))) for a in args),
         )
         compiled = self._compiled.get(key)
         if compiled is None:
             compiled = self._compiled[key] = self.compile(*args, config=config)
-        self.last = compiled
+        self._last = compiled
         return compiled(*args, config=config)
 
     @property
     def last_run(self):
-        """The result of the last call from Python."""
-        return self.last.last_run
+        """The result of the last call from Python, None before the first."""
+        return None if self._last is None else self._last.last_run
 
 
 class _Jit:
@@ -81,7 +118,12 @@ class _JitRoot(_Jit):
     host = _Jit("host")
     incore = _Jit("kernel")
     inline = _Jit("inline")
-    opaque = _Jit("kernel")
+    opaque = _Jit("opaque")
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return unknown_name("pl.jit", name, ("host", "incore", "inline", "opaque"))
 
 
-jit = _JitRoot("orchestration")
+jit = _JitRoot("opaque")

@@ -28,6 +28,7 @@ class RunInfo:
 
     Attributes:
         origin_ps: the clock's time at which the host launched this run; times in the result count from it.
+        launched_ps: the same where times in the result go on with a worker's clock; then `origin_ps` is 0.
         bound_ps, bytes_per_rank: None where the program has no closed form, or no one payload.
         findings: `a2a3sim.result.Finding`, or anything with its fields.
         numerics: `a2a3sim.result.Numerics`, or anything with its fields; None without a golden.
@@ -50,6 +51,7 @@ class RunInfo:
     dtype: str | None = None
     bytes_per_rank: int | None = None
     origin_ps: int = 0
+    launched_ps: int | None = None
     bound_ps: int | None = None
     findings: Sequence[Any] = ()
     numerics: Any = None
@@ -257,7 +259,7 @@ def measure(trace, info: RunInfo) -> RunResult:
             "bytes_per_rank": info.bytes_per_rank,
             "kernel_ps": last - first,
             "sync_ps": last - origin - max(starts) if starts else 0,
-            "total_ps": last - origin if starts else 0,
+            "total_ps": last - (origin if info.launched_ps is None else info.launched_ps) if starts else 0,
             "bound_ps": info.bound_ps,
             "per_rank": per_rank,
             "dispatches": _dispatches(trace.dispatches, origin),

@@ -111,7 +111,7 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
                 points.append(TrafficPoint(name, ranks, outcome.result.max_remote_bytes))
     matrices = [matrix_of(o.result) for o in chosen.values()]
     head = header(next(iter(chosen.values())).result)
-    traffic = draw_traffic(points, matrices, job.nbytes, folder / "compare_traffic.png", head, what)
+    traffic = draw_traffic(points, matrices, job.nbytes, folder / "compare_traffic.png", head, what, measured_on="ideal")
     return [timeline, traffic]
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from a2a3sim import ConfigError
+from a2a3sim.experiments.runner import MOVED
+from a2a3sim.frontend.types import as_dtype
 from a2a3sim.kernels.collective import Collective, Job
 from a2a3sim.units import PS_PER_S, format_size, nearest
 
-__all__ = ["CONVENTIONS", "Convention", "algbw", "busbw", "convention", "payload", "size_of", "type_name"]
+__all__ = ["CONVENTIONS", "Convention", "algbw", "busbw", "convention", "element", "payload", "size_of", "type_name"]
 
 #: Element types as nccl-tests print them; what NCCL lacks keeps its own name.
 _TYPES = {"fp32": "float", "fp16": "half", "bf16": "bfloat16"}
@@ -83,6 +85,17 @@ def type_name(dtype: str) -> str:
 def size_of(form: Collective, job: Job) -> int:
     """The size of a job: the larger of one rank's input and output, bytes."""
     return max(_elements(shape) for shape in form.shapes(job)) * job.dtype.itemsize
+
+
+def element(dtype: str):
+    """An element type that collectives work on.
+
+    Raises:
+        ConfigError: any other, with the nearest name.
+    """
+    if dtype not in MOVED:
+        raise ConfigError(f"dtype must be one of {', '.join(MOVED)}, got {dtype!r}{nearest(dtype, MOVED)}")
+    return as_dtype(dtype)
 
 
 def payload(form: Collective, size: int, ranks: int, dtype) -> int:

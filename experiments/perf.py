@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from a2a3sim import ConfigError, RunConfig, load_platform
-from a2a3sim.experiments.conventions import algbw, busbw, convention, payload, size_of, type_name
+from a2a3sim.experiments.conventions import algbw, busbw, convention, element, payload, size_of, type_name
 from a2a3sim.experiments.runner import Outcome, Point, job_for, run_point
-from a2a3sim.frontend.types import as_dtype
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.reports.table import PerfRow
 from a2a3sim.units import format_size
@@ -73,17 +72,17 @@ def plan(
     Raises:
         ConfigError: what cannot be run, and why; nothing is left to run.
     """
-    element = as_dtype(dtype)
+    kind = element(dtype)
     platform = load_platform(config.machine or "a2", dict(config.platform_overrides))
     points, skipped = [], {}
     for size in sizes:
         for algorithm in algorithms:
             form = find(collective, algorithm)
-            nbytes = payload(form, size, len(labels), element)
+            nbytes = payload(form, size, len(labels), kind)
             if not nbytes:
-                skipped[f"{format_size(size)} is less than one {element.name} for each of {len(labels)} ranks"] = None
+                skipped[f"{format_size(size)} is less than one {kind.name} for each of {len(labels)} ranks"] = None
                 continue
-            point = Point(algorithm, len(labels), nbytes, collective, element.name, cores, config, labels)
+            point = Point(algorithm, len(labels), nbytes, collective, kind.name, cores, config, labels)
             try:
                 job_for(point, platform)
             except ConfigError as error:

@@ -21,7 +21,7 @@ from a2a3sim.units import format_size, nearest
 
 MOVED = ("fp32", "fp16", "bf16", "int32", "int16", "int8")  # element types that collectives work on
 
-__all__ = ["MOVED", "Outcome", "Point", "job_for", "make_inputs", "run_point"]
+__all__ = ["MOVED", "Outcome", "Point", "check_memory", "job_for", "make_inputs", "run_point"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, kee
     settings = resolve(config.with_(machine=config.machine or "a2"), point.ranks)
     x_shape, y_shape = form.shapes(job)
     dtype = job.dtype
-    _fits(form, job, platform)
+    check_memory(form, job, platform)
     x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else inputs(x_shape, dtype, job.ranks)
     y = np.zeros((job.ranks, *y_shape), dtype.numpy)
     with tempfile.TemporaryDirectory() as scratch:
@@ -136,7 +136,7 @@ def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, kee
     return Outcome(result, program.last_trace, form, job, (x, y) if keep_arrays else None)
 
 
-def _fits(form: Collective, job: Job, platform: Platform) -> None:
+def check_memory(form: Collective, job: Job, platform: Platform) -> None:
     """ConfigError if input, output and windows of one rank exceed its HBM (roughly: four slices)."""
     x_shape, y_shape = form.shapes(job)
     needed = 2 * (int(np.prod(x_shape)) + int(np.prod(y_shape))) * job.dtype.itemsize

@@ -61,6 +61,8 @@ def expand_texts(flag: str, text: str) -> list[str]:
             continue
         sign, amount = _step(flag, part, pieces, "10GB/s:100GB/s:x2")
         number, unit = _quantity(flag, part, pieces[0])
+        if number == 0 and not unit:
+            unit = _quantity(flag, part, pieces[1])[1]
         high = _in_unit(flag, part, pieces[1], unit)
         step = _factor(flag, part, amount) if sign == "x" else _in_unit(flag, part, amount, unit)
         values += [_decimal(value) + unit for value in _series(flag, part, number, high, sign, step)]
@@ -102,10 +104,12 @@ def _series(flag: str, part: str, low: Fraction, high: Fraction, sign: str, step
             raise ConfigError(f"{flag}: {part!r} has {count} values, more than the {MOST_POINTS} points of a sweep")
     elif low <= 0:
         raise ConfigError(f"{flag}: a range with a factor must start above 0, got {part!r}")
-    value = low
+    value, count = low, 0
     while value <= high:
         yield value
-        value = value * step if sign == "x" else value + step
+        value, count = value * step if sign == "x" else value + step, count + 1
+        if count > MOST_POINTS:
+            raise ConfigError(f"{flag}: {part!r} has more values than the {MOST_POINTS} points of a sweep")
 
 
 def _different(flag: str, values: list) -> list:

@@ -21,10 +21,18 @@ CATALOGUE = {
         "hierarchical": "allreduce_hierarchical:HIERARCHICAL",
         "two_phase_push": "allreduce_two_phase_push:TWO_PHASE_PUSH",
     },
-    "allgather": {"mesh": "allgather:MESH", "ring": "allgather:RING"},
-    "reduce_scatter": {"mesh": "reduce_scatter:MESH", "ring": "reduce_scatter:RING"},
+    "allgather": {
+        "mesh": "allgather:MESH",
+        "mesh_rotated": "allgather:MESH_ROTATED",
+        "ring": "allgather:RING",
+    },
+    "reduce_scatter": {
+        "mesh": "reduce_scatter:MESH",
+        "mesh_rotated": "reduce_scatter:MESH_ROTATED",
+        "ring": "reduce_scatter:RING",
+    },
     "broadcast": {"flat": "broadcast:FLAT", "binomial": "broadcast:BINOMIAL"},
-    "all_to_all": {"mesh": "all_to_all:MESH"},
+    "all_to_all": {"mesh": "all_to_all:MESH", "mesh_rotated": "all_to_all:MESH_ROTATED"},
 }
 
 #: What a collective runs when no algorithm is named.
@@ -47,15 +55,15 @@ def find(collective: str, algorithm: str | None = None):
     from a2a3sim.units import nearest
 
     if collective not in CATALOGUE:
-        raise ConfigError(
-            f"collective must be one of {', '.join(CATALOGUE)}, got {collective!r}{nearest(collective, CATALOGUE)}"
-        )
+        hint = nearest(collective, CATALOGUE)
+        raise ConfigError(f"collective must be one of {', '.join(CATALOGUE)}, got {collective!r}{hint}")
     known = CATALOGUE[collective]
     if algorithm is None:
         algorithm = DEFAULTS[collective]
     if algorithm not in known:
+        hint = nearest(algorithm, known)
         raise ConfigError(
-            f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{nearest(algorithm, known)}"
+            f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{hint}"
         )
     module, _, name = known[algorithm].partition(":")
     return getattr(import_module(f"a2a3sim.kernels.{module}"), name)

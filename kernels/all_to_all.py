@@ -1,6 +1,6 @@
 """All-to-all, mesh: a block of N bytes from every rank to every rank. Pull.
 
-One barrier, then every rank reads its block of every peer, in ascending order: (P-1)·N bytes per rank.
+One barrier, then every rank reads its block of every peer: (P-1)·N bytes per rank.
 """
 
 from __future__ import annotations
@@ -9,23 +9,21 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allgather import ideal_mesh_ps
-from a2a3sim.kernels.allreduce_mesh import peers_ascending
-from a2a3sim.kernels.collective import Collective, Job, Transfer
+from a2a3sim.kernels.allreduce_mesh import ideal_ps, peers_ascending, peers_rotated
+from a2a3sim.kernels.collective import Collective, Job, all_pairs
 from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import padded
 
-__all__ = ["MESH"]
+__all__ = ["MESH", "MESH_ROTATED"]
 
 
-def build(job: Job):
+def build(job: Job, order=peers_ascending):
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
     def all_to_all_mesh(x, y, data, signal):
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
-        peers = peers_ascending(me, ranks, core)
+        peers = order(me, ranks, core)
         start, size = parts[core]
         if size == 0:
             return
@@ -38,11 +36,11 @@ def build(job: Job):
             for peer in peers:
                 pld.system.wait(signal, [core, peer], 1, cmp=pld.WaitCmp.Ge)
         with pl.phase("all-to-all"):
-            for peer in peers:
-                for at, size, row in job.tiles(parts[core]):
+            for at, size, row in job.tiles(parts[core]):
+                for peer in peers:
                     pl.store(pld.tile.remote_load(data, peer, [me, at], [1, row], [1, size]), [peer, at], y)
 
-    return assemble("all_to_all", job, all_to_all_mesh, (ranks, padded(job.count, job.dtype.itemsize)), ranks)
+    return assemble("all_to_all", job, all_to_all_mesh, (ranks, job.row), ranks)
 
 
 def reference(job: Job, inputs):
@@ -50,18 +48,21 @@ def reference(job: Job, inputs):
     return [np.stack([inputs[peer][rank] for peer in range(job.ranks)]) for rank in range(job.ranks)]
 
 
-MESH = Collective(
-    collective="all_to_all",
-    name="mesh",
-    title="every rank reads its block of every peer, peers in ascending order",
-    build=build,
-    reference=reference,
-    transfers=lambda job: [
-        Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in range(job.ranks) if peer != rank
-    ],
-    formula="(P-1)·N",
-    rounds=lambda job: 1,
-    barriers=lambda job: 1,
-    latencies=lambda job: 3,
-    ideal_ps=ideal_mesh_ps,
-)
+def _collective(name: str, title: str, order) -> Collective:
+    return Collective(
+        collective="all_to_all",
+        name=name,
+        title=title,
+        build=lambda job: build(job, order),
+        reference=reference,
+        transfers=all_pairs,
+        formula="(P-1)·N",
+        rounds=lambda job: 1,
+        barriers=lambda job: 1,
+        latencies=lambda job: 3,
+        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
+    )
+
+
+MESH = _collective("mesh", "every rank reads its block of every peer, in ascending order", peers_ascending)
+MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)

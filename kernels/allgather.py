@@ -1,6 +1,6 @@
 """All-gather: every rank's row of N bytes to all ranks. Both algorithms pull.
 
-Mesh: one barrier, then everybody reads every peer's row, in ascending order. Ring: rows travel round in P-1
+Mesh: one barrier, then everybody reads every peer's row. Ring: rows travel round in P-1
 steps between neighbours. Either way (P-1)·N bytes per rank.
 """
 
@@ -10,22 +10,22 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import barrier_and_reads_ps, peers_ascending
-from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import behind, padded
+from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
+from a2a3sim.kernels.allreduce_mesh import peers_ascending, peers_rotated
+from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, transfer_ps, uniform
+from a2a3sim.kernels.frame import assemble, published
 
-__all__ = ["MESH", "RING"]
+__all__ = ["MESH", "MESH_ROTATED", "RING"]
 
 
-def build_mesh(job: Job):
+def build_mesh(job: Job, order=peers_ascending):
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
     def allgather_mesh(x, y, data, signal):
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
-        peers = peers_ascending(me, ranks, core)
+        peers = order(me, ranks, core)
         start, size = parts[core]
         if size == 0:
             return
@@ -38,8 +38,8 @@ def build_mesh(job: Job):
             for peer in peers:
                 pld.system.wait(signal, [core, peer], 1, cmp=pld.WaitCmp.Ge)
         with pl.phase("all-gather"):
-            for peer in peers:
-                for at, size, row in job.tiles(parts[core]):
+            for at, size, row in job.tiles(parts[core]):
+                for peer in peers:
                     pl.store(pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]), [peer, at], y)
 
     return assemble("allgather", job, allgather_mesh, (1, job.count), ranks)
@@ -57,28 +57,29 @@ def build_ring(job: Job):
         if size == 0:
             return
 
+        def notify(step: int):
+            pld.system.notify(signal, right, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
+
         def arriving(step: int):
             origin = (me + ranks - step) % ranks
             for at, size, row in job.tiles(parts[core]):
-                tile = pld.tile.remote_load(data, left, [origin, at], [1, row], [1, size])
-                pl.store(tile, [origin, at], y)
-                if step < ranks - 1:
-                    yield [origin, at], tile
+                yield [origin, at], pld.tile.remote_load(data, left, [origin, at], [1, row], [1, size])
 
         with pl.phase("stage"):
             pld.tensor.put(data, me, x, [me, start], [0, start], [1, size], **job.staging)
-            pld.system.notify(signal, right, [core, 0], 1, op=pld.NotifyOp.AtomicAdd)
+            notify(0)
             for at, size, row in job.tiles(parts[core]):
                 pl.store(pl.load(x, [0, at], [1, row], [1, size]), [me, at], y)
         with pl.phase("all-gather"):
             for step in range(1, ranks):
                 pld.system.wait(signal, [core, step - 1], 1, cmp=pld.WaitCmp.Ge)
-                for where, tile in behind(arriving(step)):
-                    pl.store(tile, where, data)
+                rows = arriving(step)
                 if step < ranks - 1:
-                    pld.system.notify(signal, right, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
+                    rows = published(rows, data, lambda step=step: notify(step))
+                for where, tile in rows:
+                    pl.store(tile, where, y)
 
-    return assemble("allgather", job, allgather_ring, (ranks, padded(job.count, job.dtype.itemsize)), ranks - 1)
+    return assemble("allgather", job, allgather_ring, (ranks, job.row), ranks - 1)
 
 
 def reference(job: Job, inputs):
@@ -86,10 +87,9 @@ def reference(job: Job, inputs):
     return [np.concatenate(inputs)] * job.ranks
 
 
-def ideal_mesh_ps(job: Job, rate: int, latency: int) -> int | None:
-    """L + (P-1)(2L + N/B)."""
-    nbytes = uniform(job, [[part] for part in job.parts()])
-    return None if nbytes is None else barrier_and_reads_ps(job.ranks - 1, nbytes, rate, latency)
+def from_the_left(job: Job) -> list[Transfer]:
+    """All P-1 rows from the left neighbour."""
+    return [Transfer(rank, (rank - 1) % job.ranks, (job.ranks - 1) * job.nbytes) for rank in range(job.ranks)]
 
 
 def ideal_ring_ps(job: Job, rate: int, latency: int) -> int | None:
@@ -98,30 +98,31 @@ def ideal_ring_ps(job: Job, rate: int, latency: int) -> int | None:
     return None if nbytes is None else (job.ranks - 1) * (3 * latency + transfer_ps(nbytes, rate))
 
 
-MESH = Collective(
-    collective="allgather",
-    name="mesh",
-    title="every rank reads every peer's row, peers in ascending order",
-    build=build_mesh,
-    reference=reference,
-    transfers=lambda job: [
-        Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in range(job.ranks) if peer != rank
-    ],
-    formula="(P-1)·N",
-    rounds=lambda job: 1,
-    barriers=lambda job: 1,
-    latencies=lambda job: 3,
-    ideal_ps=ideal_mesh_ps,
-)
+def _mesh(name: str, title: str, order) -> Collective:
+    return Collective(
+        collective="allgather",
+        name=name,
+        title=title,
+        build=lambda job: build_mesh(job, order),
+        reference=reference,
+        transfers=all_pairs,
+        formula="(P-1)·N",
+        rounds=lambda job: 1,
+        barriers=lambda job: 1,
+        latencies=lambda job: 3,
+        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
+    )
+
+
+MESH = _mesh("mesh", "every rank reads every peer's row, in ascending order", peers_ascending)
+MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
 RING = Collective(
     collective="allgather",
     name="ring",
     title="rows travel round, each rank reads its left neighbour",
     build=build_ring,
     reference=reference,
-    transfers=lambda job: [
-        Transfer(rank, (rank - 1) % job.ranks, (job.ranks - 1) * job.nbytes) for rank in range(job.ranks)
-    ],
+    transfers=from_the_left,
     formula="(P-1)·N",
     rounds=lambda job: job.ranks - 1,
     barriers=lambda job: job.ranks - 1,

@@ -12,8 +12,8 @@ import numpy as np
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.collective import Collective, Job, Transfer, power_of_two, transfer_ps
-from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import Part, behind, span
+from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.partition import Part, span
 
 __all__ = ["HALVING_DOUBLING"]
 
@@ -31,60 +31,55 @@ def block(chunks: list[Part], rank: int, distance: int) -> Part:
 
 def build(job: Job):
     """The program for a job."""
-    stripes, steps = job.stripes(), distances(job.ranks)
+    stripes, halvings = job.stripes(), distances(job.ranks)
+    steps, doubling = halvings + halvings[::-1], len(halvings)
 
     def allreduce_halving_doubling(x, y, data, signal):
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         chunks = stripes[core]
 
-        def offer(part: Part, partner: int, cell: int):
-            if part.size:
-                pld.system.notify(signal, partner, [core, cell], 1, op=pld.NotifyOp.AtomicAdd)
+        def read_by(rank: int, step: int) -> Part:
+            """Halving: the block it keeps; doubling: the block of its partner."""
+            return block(chunks, rank if step < doubling else rank ^ steps[step], steps[step])
 
-        def need(part: Part, cell: int):
-            if part.size:
-                pld.system.wait(signal, [core, cell], 1, cmp=pld.WaitCmp.Ge)
+        def offer(step: int):
+            partner = me ^ steps[step]
+            if read_by(partner, step).size:
+                pld.system.notify(signal, partner, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def sums(kept: Part, partner: int, own, final: bool):
-            for at, size, row in job.tiles(kept):
-                theirs = pld.tile.remote_load(data, partner, [0, at], [1, row], [1, size])
-                acc = pl.add(pl.load(own, [0, at], [1, row], [1, size]), theirs)
-                if final:
-                    pl.store(acc, [0, at], y)
-                yield at, acc
-
-        def finished(part: Part, partner: int, final: bool):
-            for at, size, row in job.tiles(part):
+        def arriving(step: int):
+            partner = me ^ steps[step]
+            for at, size, row in job.tiles(read_by(me, step)):
+                own = pl.load(data if step else x, [0, at], [1, row], [1, size]) if step < doubling else None
                 tile = pld.tile.remote_load(data, partner, [0, at], [1, row], [1, size])
-                pl.store(tile, [0, at], y)
-                if not final:
-                    yield at, tile
+                yield [0, at], tile if own is None else pl.add(own, tile)
 
-        # All in one window: what a rank gave away it overwrites with the result only after the partner, who
-        # must have read it, has brought that result; what it keeps nobody else reads.
+        def take(step: int):
+            if read_by(me, step).size:
+                pld.system.wait(signal, [core, step], 1, cmp=pld.WaitCmp.Ge)
+            tiles = arriving(step)
+            if step + 1 < len(steps):
+                # A block that was given away is overwritten only by the result that its partner brings, after
+                # the partner has read it; what a rank keeps, nobody reads.
+                tiles = published(tiles, data, lambda: offer(step + 1))
+            for where, tile in tiles:
+                if step >= doubling - 1:
+                    pl.store(tile, where, y)
+
         with pl.phase("stage"):
-            start, size = block(chunks, me ^ steps[0], steps[0])
+            start, size = read_by(me ^ steps[0], 0)
             if size:
                 pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
+            offer(0)
         with pl.phase("reduce-scatter"):
-            for k, distance in enumerate(steps):
-                partner = me ^ distance
-                offer(block(chunks, partner, distance), partner, k)
-                kept = block(chunks, me, distance)
-                need(kept, k)
-                for at, acc in behind(sums(kept, partner, data if k else x, distance == 1)):
-                    pl.store(acc, [0, at], data)
+            for step in range(doubling):
+                take(step)
         with pl.phase("all-gather"):
-            for k, distance in enumerate(reversed(steps), len(steps)):
-                partner = me ^ distance
-                offer(block(chunks, me, distance), partner, k)
-                theirs = block(chunks, partner, distance)
-                need(theirs, k)
-                for at, tile in behind(finished(theirs, partner, distance == steps[0])):
-                    pl.store(tile, [0, at], data)
+            for step in range(doubling, len(steps)):
+                take(step)
 
-    return assemble("allreduce", job, allreduce_halving_doubling, (1, job.count), 2 * len(steps))
+    return assemble("allreduce", job, allreduce_halving_doubling, (1, job.count), len(steps))
 
 
 def reference(job: Job, inputs):
@@ -102,7 +97,7 @@ def reference(job: Job, inputs):
 def transfers(job: Job) -> list[Transfer]:
     """Halving: the partner's share of the block that is kept; doubling: the partner's block."""
     return [
-        Transfer(rank, rank ^ distance, block(chunks, r, distance).size * job.dtype.itemsize)
+        Transfer(rank, rank ^ distance, block(chunks, r, distance).size * job.itemsize)
         for chunks in job.stripes()
         for distance in distances(job.ranks)
         for rank in range(job.ranks)

@@ -1,4 +1,4 @@
-"""All-reduce on two levels: inside groups (the dies of a package, the devices of a node) and between them. Pull.
+"""All-reduce on two levels: inside groups (dies of a package, devices of a node) and between them. Pull.
 
 Reduce-scatter inside each group, two-phase all-reduce of each chunk among the ranks that hold it, all-gather
 inside each group. As many bytes as two-phase, 2(P-1)/P·N, but only 2(P-G)/(P·G)·N of them leave a group of G.
@@ -12,25 +12,25 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.allreduce_mesh import barrier_and_reads_ps
 from a2a3sim.kernels.collective import Collective, Job, Transfer, uniform
-from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import behind, span
+from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.partition import in_turn, rotated, span
 
 __all__ = ["HIERARCHICAL"]
 
 
-def insiders(rank: int, group: int) -> list[int]:
-    """The other ranks of the group, the next one first."""
-    first = rank // group * group
-    return [first + (rank + k) % group for k in range(1, group)]
+def insiders(rank: int, job: Job, core: int) -> list[int]:
+    """The other ranks of the group, the next one first; further cores start further on."""
+    first = rank // job.group * job.group
+    return rotated([first + (rank + k) % job.group for k in range(1, job.group)], core)
 
 
-def outsiders(rank: int, group: int, ranks: int) -> list[int]:
+def outsiders(rank: int, job: Job, core: int) -> list[int]:
     """The ranks that hold the same chunk in the other groups, the next group first."""
-    return [(rank + k) % ranks for k in range(group, ranks, group)]
+    return rotated([(rank + k) % job.ranks for k in range(job.group, job.ranks, job.group)], core)
 
 
 def shares(job: Job):
-    """Per core (whole stripe, chunk of each place in a group, sub-chunk of each rank within its place's chunk)."""
+    """Per core: its stripe, the chunk of each place in a group, the sub-chunk of each rank within that."""
     groups = job.ranks // job.group
     found = []
     for stripe in job.stripes():
@@ -50,53 +50,56 @@ def build(job: Job):
         core = pl.get_block_idx()
         (start, size), chunks, owned = of_core[core]
         place = me % group
-        inside, outside = insiders(me, group), outsiders(me, group, ranks)
+        inside, outside = insiders(me, job, core), outsiders(me, job, core)
         if size == 0:
             return
 
-        def barrier(row: int, to: list[int], until: list[int]):
-            for peer in to:
+        def notify(row: int, peers):
+            for peer in peers:
                 pld.system.notify(signal, peer, [core, row * ranks + me], 1, op=pld.NotifyOp.AtomicAdd)
-            for peer in until:
+
+        def wait(row: int, peers):
+            for peer in peers:
                 pld.system.wait(signal, [core, row * ranks + peer], 1, cmp=pld.WaitCmp.Ge)
 
-        def sums(part, own, peers, final: bool):
+        def sums(part, own, peers):
             for at, size, row in job.tiles(part):
                 acc = pl.load(own, [0, at], [1, row], [1, size])
                 for peer in peers:
                     acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]))
-                if final:
-                    pl.store(acc, [0, at], y)
-                yield at, acc
+                yield [0, at], acc
 
-        def finished(peers, part_of, publish: bool):
-            for peer in peers:
-                for at, size, row in job.tiles(part_of(peer)):
-                    tile = pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size])
-                    pl.store(tile, [0, at], y)
-                    if publish:
-                        yield at, tile
+        def finished(peers, part_of):
+            for peer, (at, size, row) in in_turn([(p, t) for t in job.tiles(part_of(p))] for p in peers):
+                yield [0, at], pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size])
 
-        def keep(tiles):
-            for at, tile in behind(tiles):
-                pl.store(tile, [0, at], data)
+        def output(tiles):
+            for where, tile in tiles:
+                pl.store(tile, where, y)
 
-        # One window for all: a sum stands where nobody reads before the next barrier that announces it.
         chunk, mine = chunks[place], owned[me]
+        # Who has a share, and so takes part: with a small N not everybody.
+        inside_owners = [p for p in inside if chunks[p % group].size]
+        outside_owners = [p for p in outside if owned[p].size]
+        inside_readers, outside_readers = inside if chunk.size else [], outside if mine.size else []
+
+        # One window for all: a sum stands where nobody reads before the notify behind it.
         with pl.phase("stage"):
             pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
-            barrier(0, [p for p in inside if chunks[p % group].size], inside if chunk.size else [])
+            notify(0, inside_owners)
+            wait(0, inside_readers)
         with pl.phase("reduce-scatter inside"):
-            keep(sums(chunk, x, inside, False))
-            barrier(1, [p for p in outside if owned[p].size], outside if mine.size else [])
+            for _ in published(sums(chunk, x, inside), data, lambda: notify(1, outside_owners)):
+                pass
+            wait(1, outside_readers)
         with pl.phase("reduce-scatter between"):
-            keep(sums(mine, data, outside, True))
-            barrier(2, outside if mine.size else [], [p for p in outside if owned[p].size])
+            output(published(sums(mine, data, outside), data, lambda: notify(2, outside_readers)))
+            wait(2, outside_owners)
         with pl.phase("all-gather between"):
-            keep(finished(outside, lambda peer: owned[peer], True))
-            barrier(3, inside if chunk.size else [], [p for p in inside if chunks[p % group].size])
+            output(published(finished(outside, lambda p: owned[p]), data, lambda: notify(3, inside_readers)))
+            wait(3, inside_owners)
         with pl.phase("all-gather inside"):
-            keep(finished(inside, lambda peer: chunks[peer % group], False))
+            output(finished(inside, lambda p: chunks[p % group]))
 
     return assemble("allreduce", job, allreduce_hierarchical, (1, job.count), 4 * ranks)
 
@@ -104,12 +107,12 @@ def build(job: Job):
 def reference(job: Job, inputs):
     """Each group adds up its chunks, own first, then the owners of a sub-chunk add up the groups' sums."""
     total = np.empty_like(inputs[0])
-    for _, _, owned in shares(job):
+    for core, (_, _, owned) in enumerate(shares(job)):
         for owner, (start, size) in enumerate(owned):
             sums = []
-            for rank in [owner, *outsiders(owner, job.group, job.ranks)]:
+            for rank in [owner, *outsiders(owner, job, core)]:
                 acc = inputs[rank][:, start : start + size]
-                for peer in insiders(rank, job.group):
+                for peer in insiders(rank, job, core):
                     acc = acc + inputs[peer][:, start : start + size]
                 sums.append(acc)
             acc = sums[0]
@@ -124,9 +127,9 @@ def transfers(job: Job) -> list[Transfer]:
     moved = []
     for _, chunks, owned in shares(job):
         for rank in range(job.ranks):
-            pairs = [(p, chunks[rank % job.group], chunks[p % job.group]) for p in insiders(rank, job.group)]
-            pairs += [(p, owned[rank], owned[p]) for p in outsiders(rank, job.group, job.ranks)]
-            moved += [Transfer(rank, peer, (a.size + b.size) * job.dtype.itemsize) for peer, a, b in pairs]
+            pairs = [(p, chunks[rank % job.group], chunks[p % job.group]) for p in insiders(rank, job, 0)]
+            pairs += [(p, owned[rank], owned[p]) for p in outsiders(rank, job, 0)]
+            moved += [Transfer(rank, peer, (a.size + b.size) * job.itemsize) for peer, a, b in pairs]
     return moved
 
 
@@ -135,7 +138,7 @@ def barriers(job: Job) -> int:
     _, chunks, owned = shares(job)[0]
     most = 0
     for rank in range(job.ranks):
-        inside, outside = insiders(rank, job.group), outsiders(rank, job.group, job.ranks)
+        inside, outside = insiders(rank, job, 0), outsiders(rank, job, 0)
         most = max(
             most,
             (bool(inside) and chunks[rank % job.group].size > 0)
@@ -154,7 +157,7 @@ def ideal_ps(job: Job, rate: int, latency: int) -> int | None:
     """2(L + (G-1)(2L + N/(G·B))) + 2(L + (P/G-1)(2L + N/(P·B))), a level of one rank left out."""
     own = uniform(job, [owned for _, _, owned in shares(job)])
     chunk = uniform(job, [chunks for _, chunks, _ in shares(job)])
-    if own is None or chunk is None:
+    if own is None or chunk is None or job.cores > 1:
         return None
     total = 0
     for reads, nbytes in ((job.group - 1, chunk), (job.ranks // job.group - 1, own)):
@@ -166,7 +169,7 @@ def restriction(job: Job) -> str | None:
     """Groups are of equal size."""
     if 1 <= job.group <= job.ranks and job.ranks % job.group == 0:
         return None
-    return f"the number of ranks must be a multiple of the group size, got {job.ranks} ranks in groups of {job.group}"
+    return f"ranks must be a multiple of the group size, got {job.ranks} ranks in groups of {job.group}"
 
 
 HIERARCHICAL = Collective(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
+from a2a3sim.kernels.collective import Collective, Job, all_pairs, transfer_ps, uniform
 from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.partition import rotated
 
 __all__ = ["MESH", "MESH_ROTATED", "barrier_and_reads_ps", "peers_ascending", "peers_rotated"]
 
@@ -19,8 +20,8 @@ def peers_ascending(rank: int, ranks: int, core: int) -> list[int]:
 
 
 def peers_rotated(rank: int, ranks: int, core: int) -> list[int]:
-    """Peers rank+1, rank+2, …, further cores start further on: all links and ports are busy at any time."""
-    return [(rank + 1 + (core + k) % (ranks - 1)) % ranks for k in range(ranks - 1)]
+    """Peers rank+1, rank+2, …, so that each rank is read by one other; further cores start further on."""
+    return rotated([(rank + k) % ranks for k in range(1, ranks)], core)
 
 
 def build(job: Job, order=peers_ascending):
@@ -67,8 +68,10 @@ def barrier_and_reads_ps(reads: int, nbytes: int, rate: int, latency: int) -> in
     return latency + reads * (2 * latency + transfer_ps(nbytes, rate))
 
 
-def ideal_ps(job: Job, rate: int, latency: int) -> int | None:
-    """L + (P-1)(2L + N/B)."""
+def ideal_ps(job: Job, rate: int, latency: int, order=peers_ascending) -> int | None:
+    """L + (P-1)(2L + N/B); several cores that start with different peers are faster."""
+    if order is peers_rotated and job.cores > 1:
+        return None
     nbytes = uniform(job, [[part] for part in job.parts()])
     return None if nbytes is None else barrier_and_reads_ps(job.ranks - 1, nbytes, rate, latency)
 
@@ -80,16 +83,14 @@ def _collective(name: str, title: str, order) -> Collective:
         title=title,
         build=lambda job: build(job, order),
         reference=lambda job, inputs: reference(job, inputs, order),
-        transfers=lambda job: [
-            Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in range(job.ranks) if peer != rank
-        ],
+        transfers=all_pairs,
         formula="(P-1)·N",
         rounds=lambda job: 1,
         barriers=lambda job: 1,
         latencies=lambda job: 3,
-        ideal_ps=ideal_ps,
+        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
     )
 
 
-MESH = _collective("mesh", "every rank reads every peer's slice, peers in ascending order", peers_ascending)
+MESH = _collective("mesh", "every rank reads every peer's slice, in ascending order", peers_ascending)
 MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)

@@ -9,7 +9,7 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.collective import Collective, Job, Transfer, power_of_two, transfer_ps, uniform
 from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import behind, padded
+from a2a3sim.kernels.partition import behind
 
 __all__ = ["RECURSIVE_DOUBLING"]
 
@@ -33,11 +33,7 @@ def build(job: Job):
         def sums(k: int, partner: int):
             for at, size, row in job.tiles(parts[core]):
                 own = pl.load(data, [k, at], [1, row], [1, size])
-                acc = pl.add(own, pld.tile.remote_load(data, partner, [k, at], [1, row], [1, size]))
-                if k == len(steps) - 1:
-                    pl.store(acc, [0, at], y)
-                else:
-                    yield at, acc
+                yield at, pl.add(own, pld.tile.remote_load(data, partner, [k, at], [1, row], [1, size]))
 
         with pl.phase("stage"):
             pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
@@ -48,10 +44,12 @@ def build(job: Job):
                 pld.system.notify(signal, partner, [core, k], 1, op=pld.NotifyOp.AtomicAdd)
                 pld.system.wait(signal, [core, k], 1, cmp=pld.WaitCmp.Ge)
                 for at, acc in behind(sums(k, partner)):
-                    pl.store(acc, [k + 1, at], data)
+                    if distance == steps[-1]:
+                        pl.store(acc, [0, at], y)
+                    else:
+                        pl.store(acc, [k + 1, at], data)
 
-    data_shape = (len(steps), padded(job.count, job.dtype.itemsize))
-    return assemble("allreduce", job, allreduce_recursive_doubling, data_shape, len(steps))
+    return assemble("allreduce", job, allreduce_recursive_doubling, (len(steps), job.row), len(steps))
 
 
 def reference(job: Job, inputs):
@@ -75,7 +73,9 @@ RECURSIVE_DOUBLING = Collective(
     build=build,
     reference=reference,
     transfers=lambda job: [
-        Transfer(rank, rank ^ distance, job.nbytes) for distance in distances(job.ranks) for rank in range(job.ranks)
+        Transfer(rank, rank ^ distance, job.nbytes)
+        for distance in distances(job.ranks)
+        for rank in range(job.ranks)
     ],
     formula="log2(P)·N",
     rounds=lambda job: len(distances(job.ranks)),

@@ -1,20 +1,20 @@
-"""All-reduce, ring: chunks travel round, first added up, then handed on. Pull: each rank reads its predecessor.
+"""All-reduce, ring: chunks travel round, first added up, then handed on. Pull from the predecessor.
 
 In 2(P-1) steps every rank takes one chunk of N/P bytes from its predecessor: least bytes and only neighbours,
-for 2(P-1) signals in a row. The bidirectional ring sends half of the data the other way round.
+for 2(P-1) signals in a row. The bidirectional ring sends half of the data the other way round: every other
+core does, or, if their number is odd, each core both, which gains nothing with one move in flight per core.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
-
-import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import Part, behind
+from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.partition import Part, in_turn
 
 __all__ = ["RING", "RING_BIDIRECTIONAL"]
 
@@ -51,37 +51,31 @@ def build(job: Job, both: bool = False):
                     yield k * last, (me + back) % ranks, (me + ranks - back) % ranks, part
 
         def arriving(step: int):
-            pieces = [
-                (n, predecessor, piece)
-                for _, predecessor, _, part in moving(step)
-                for n, piece in enumerate(job.tiles(part))
-            ]
-            for _, predecessor, (at, size, row) in sorted(pieces, key=lambda p: p[0]):
+            found = ([(p, piece) for piece in job.tiles(part)] for _, p, _, part in moving(step))
+            for predecessor, (at, size, row) in in_turn(found):
+                own = pl.load(x, [0, at], [1, row], [1, size]) if step < ranks else None
                 tile = pld.tile.remote_load(data, predecessor, [0, at], [1, row], [1, size])
-                if step < ranks:
-                    tile = pl.add(tile, pl.load(x, [0, at], [1, row], [1, size]))
-                if step >= ranks - 1:
-                    pl.store(tile, [0, at], y)
-                if step < last:
-                    yield at, tile
+                yield [0, at], tile if own is None else pl.add(tile, own)
 
-        def pass_on(step: int):
-            if step < last:
-                for cell, _, successor, _ in moving(step):
-                    pld.system.notify(signal, successor, [core, cell + step], 1, op=pld.NotifyOp.AtomicAdd)
+        def notify(step: int):
+            for cell, _, successor, _ in moving(step):
+                pld.system.notify(signal, successor, [core, cell + step], 1, op=pld.NotifyOp.AtomicAdd)
 
         def take(step: int):
             for cell, _, _, _ in moving(step):
                 pld.system.wait(signal, [core, cell + step - 1], 1, cmp=pld.WaitCmp.Ge)
-            # A sum replaces a chunk only after its journey through all other ranks, so nobody still reads that.
-            for at, tile in behind(arriving(step)):
-                pl.store(tile, [0, at], data)
-            pass_on(step)
+            tiles = arriving(step)
+            if step < last:
+                # A result replaces a chunk after a journey through all ranks, so nobody still reads that.
+                tiles = published(tiles, data, lambda: notify(step))
+            for where, tile in tiles:
+                if step >= ranks - 1:
+                    pl.store(tile, where, y)
 
         with pl.phase("stage"):
             for _, _, _, (start, size) in moving(0):
                 pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
-            pass_on(0)
+            notify(0)
         with pl.phase("reduce-scatter"):
             for step in range(1, ranks):
                 take(step)
@@ -95,38 +89,38 @@ def build(job: Job, both: bool = False):
 def reference(job: Job, inputs, both: bool = False):
     """Chunk c starts at rank c and takes in one rank after the other."""
     total = inputs[0].copy()
-    for stream in sum(streams(job, both), []):
-        for c, (start, size) in enumerate(stream.chunks):
+    for back, chunks in chain.from_iterable(streams(job, both)):
+        for c, (start, size) in enumerate(chunks):
             acc = inputs[c][:, start : start + size]
             for step in range(1, job.ranks):
-                acc = acc + inputs[(c + step * (job.ranks - stream.back)) % job.ranks][:, start : start + size]
+                acc = acc + inputs[(c - step * back) % job.ranks][:, start : start + size]
             total[:, start : start + size] = acc
     return [total] * job.ranks
 
 
 def transfers(job: Job, both: bool = False) -> list[Transfer]:
     """One chunk of the predecessor's in each step."""
+    ranks = job.ranks
     return [
-        Transfer(
-            rank, (rank + back) % job.ranks, chunks[(rank + step * back) % job.ranks].size * job.dtype.itemsize
-        )
-        for rank in range(job.ranks)
-        for back, chunks in sum(streams(job, both), [])
-        for step in range(1, 2 * job.ranks - 1)
+        Transfer(rank, (rank + back) % ranks, chunks[(rank + step * back) % ranks].size * job.itemsize)
+        for rank in range(ranks)
+        for back, chunks in chain.from_iterable(streams(job, both))
+        for step in range(1, 2 * ranks - 1)
     ]
 
 
 def barriers(job: Job, both: bool = False) -> int:
     """One wait in each step that has something to move."""
+    ranks, steps = range(job.ranks), range(1, 2 * job.ranks - 1)
     return max(
-        sum(any(s.chunks[(rank + step * s.back) % job.ranks].size for s in mine) for step in range(1, 2 * job.ranks - 1))
-        for rank in range(job.ranks)
+        sum(any(chunks[(rank + step * back) % job.ranks].size for back, chunks in mine) for step in steps)
+        for rank in ranks
         for mine in streams(job, both)
     )
 
 
 def ideal_ps(job: Job, rate: int, latency: int, both: bool = False) -> int | None:
-    """2(P-1)(3L + N/(P·B)); both ways half as many bytes a step, but with one move at a time a core takes turns."""
+    """2(P-1)(3L + N/(P·B)), half the bytes a step if both ways; a core with both streams takes turns."""
     of_core, steps = streams(job, both), 2 * job.ranks - 2
     ways = [
         uniform(job, [[c for s in mine if s.back == back for c in s.chunks] for mine in of_core])

@@ -11,9 +11,9 @@ import numpy as np
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.allreduce_mesh import barrier_and_reads_ps, peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, Transfer, uniform
-from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import behind, span
+from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, uniform
+from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.partition import in_turn, span
 
 __all__ = ["TWO_PHASE", "TWO_PHASE_ROTATED", "exchanges", "reference"]
 
@@ -30,16 +30,19 @@ def build(job: Job, order=peers_ascending):
         if size == 0:
             return
         peers = order(me, ranks, core)
-        readers = peers if chunks[me].size else []  # a rank without a chunk reads nothing and is read by nobody
-        owners = [p for p in peers if chunks[p].size]
+        # With a small N some ranks own nothing: they sum up nothing, and nobody reads them.
+        readers, owners = peers if chunks[me].size else [], [p for p in peers if chunks[p].size]
 
         def sums():
             for at, size, row in job.tiles(chunks[me]):
                 acc = pl.load(x, [0, at], [1, row], [1, size])
                 for peer in peers:
                     acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]))
-                pl.store(acc, [0, at], y)
-                yield at, acc
+                yield [0, at], acc
+
+        def announce():
+            for peer in readers:
+                pld.system.notify(signal, peer, [core, ranks + me], 1, op=pld.NotifyOp.AtomicAdd)
 
         with pl.phase("stage"):
             pld.tensor.put(data, me, x, [0, start], [0, start], [1, size], **job.staging)
@@ -49,16 +52,13 @@ def build(job: Job, order=peers_ascending):
                 pld.system.wait(signal, [core, peer], 1, cmp=pld.WaitCmp.Ge)
         with pl.phase("reduce-scatter"):
             # The sum takes the place of the own chunk, which no peer reads before the second barrier.
-            for at, acc in behind(sums()):
-                pl.store(acc, [0, at], data)
-            for peer in readers:
-                pld.system.notify(signal, peer, [core, ranks + me], 1, op=pld.NotifyOp.AtomicAdd)
+            for where, acc in published(sums(), data, announce):
+                pl.store(acc, where, y)
             for owner in owners:
                 pld.system.wait(signal, [core, ranks + owner], 1, cmp=pld.WaitCmp.Ge)
         with pl.phase("all-gather"):
-            for owner in owners:
-                for at, size, row in job.tiles(chunks[owner]):
-                    pl.store(pld.tile.remote_load(data, owner, [0, at], [1, row], [1, size]), [0, at], y)
+            for owner, (at, size, row) in in_turn([(p, t) for t in job.tiles(chunks[p])] for p in owners):
+                pl.store(pld.tile.remote_load(data, owner, [0, at], [1, row], [1, size]), [0, at], y)
 
     return assemble("allreduce", job, allreduce_two_phase, (1, job.count), 2 * ranks)
 
@@ -75,24 +75,21 @@ def reference(job: Job, inputs, order=peers_ascending):
 
 
 def exchanges(job: Job, write: bool = False) -> list[Transfer]:
-    """Each pair moves one's chunk in the reduce-scatter and the other's in the all-gather, seen from either side."""
-    owned = [sum(chunk.size for chunk in column) * job.dtype.itemsize for column in zip(*job.stripes(), strict=True)]
-    return [
-        Transfer(rank, peer, owned[rank] + owned[peer], write)
-        for rank in range(job.ranks)
-        for peer in range(job.ranks)
-        if peer != rank
-    ]
+    """Between every two ranks one's chunk in the reduce-scatter, the other's in the all-gather."""
+    owned = [sum(c.size for c in chunks) * job.itemsize for chunks in zip(*job.stripes(), strict=True)]
+    return [t._replace(nbytes=owned[t.rank] + owned[t.peer], write=write) for t in all_pairs(job)]
 
 
-def ideal_ps(job: Job, rate: int, latency: int) -> int | None:
+def ideal_ps(job: Job, rate: int, latency: int, order=peers_ascending) -> int | None:
     """2(L + (P-1)(2L + N/(P·B))), for chunks of equal size."""
+    if order is peers_rotated and job.cores > 1:
+        return None
     chunk = uniform(job, job.stripes())
     return None if chunk is None else 2 * barrier_and_reads_ps(job.ranks - 1, chunk, rate, latency)
 
 
 def _barriers(job: Job) -> int:
-    """An owner waits for all, then for the other owners; there are none if N fits into one chunk."""
+    """An owner waits for all, then for the other owners, if there are any."""
     return min(2, sum(chunk.size > 0 for chunk in job.stripes()[0]))
 
 
@@ -108,9 +105,9 @@ def _collective(name: str, title: str, order) -> Collective:
         rounds=lambda job: 2,
         barriers=_barriers,
         latencies=lambda job: 6,
-        ideal_ps=ideal_ps,
+        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
     )
 
 
-TWO_PHASE = _collective("two_phase", "reduce-scatter then all-gather, peers in ascending order", peers_ascending)
-TWO_PHASE_ROTATED = _collective("two_phase_rotated", "two-phase with peers from the right neighbour on", peers_rotated)
+TWO_PHASE = _collective("two_phase", "reduce-scatter, all-gather, peers in ascending order", peers_ascending)
+TWO_PHASE_ROTATED = _collective("two_phase_rotated", "two-phase, peers from the next on", peers_rotated)

@@ -1,8 +1,8 @@
 """All-reduce, two-phase by pushing: contributions are added in the owner's memory, results are stored to all.
 
-Float sums depend on their order, so the ranks add to a chunk one after the other: its owner r first, then
-r+1, r+2, …, each told by the one before. All chunks are on their way at once, as in a ring, but each
-contribution goes straight to its owner and no vector unit adds. The order is fixed, hence so are the bits.
+Float sums depend on their order, so the ranks add to a chunk one after the other: its owner first, then the
+ranks after it, each told by the one before. All chunks are served at once, as in a ring, but what a rank adds
+goes straight to the owner and no vector unit adds. The order is fixed, hence so are the bits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def build(job: Job):
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         chunks = stripes[core]
+        # In each step every rank adds to another owner; further cores begin further on.
+        order = [1 + (core + step) % (ranks - 1) for step in range(ranks - 1)]
 
         def tell(peer: int, cell: int):
             pld.system.notify(signal, peer, [core, cell], 1, op=pld.NotifyOp.AtomicAdd)
@@ -41,25 +43,25 @@ def build(job: Job):
         with pl.phase("stage"):
             if chunks[me].size:
                 push(me, x, chunks[me], pld.AtomicType.None_)
-                tell((me + 1) % ranks, me)
+                tell((me + order[0]) % ranks, me)
         with pl.phase("reduce-scatter"):
-            for step in range(1, ranks):
-                owner = (me + ranks - step) % ranks
+            for distance, following in zip(order, [*order[1:], 0], strict=True):
+                owner = (me + ranks - distance) % ranks
                 if chunks[owner].size:
                     hear(owner)
                     push(owner, x, chunks[owner], pld.AtomicType.Add)
-                    tell((me + 1) % ranks, owner)
+                    tell((owner + following) % ranks, owner)
         with pl.phase("all-gather"):
             if chunks[me].size:
                 hear(me)
-                for step in range(1, ranks):
-                    peer = (me + step) % ranks
+                for distance in order:
+                    peer = (me + distance) % ranks
                     push(peer, data, chunks[me], pld.AtomicType.None_)
                     tell(peer, ranks + me)
         with pl.phase("copy out"):
-            for step in range(ranks):
-                owner = (me + ranks - step) % ranks
-                if step and chunks[owner].size:
+            for distance in (0, *order):
+                owner = (me + ranks - distance) % ranks
+                if distance and chunks[owner].size:
                     hear(ranks + owner)
                 for at, size, row in job.tiles(chunks[owner]):
                     pl.store(pl.load(data, [0, at], [1, row], [1, size]), [0, at], y)
@@ -68,12 +70,12 @@ def build(job: Job):
 
 
 def reference(job: Job, inputs):
-    """The owner's part first, then those of the ranks after it, on all cores alike."""
-    return allreduce_two_phase.reference(job, inputs, lambda owner, ranks, core: peers_rotated(owner, ranks, 0))
+    """The owner's part first, then those of the ranks after it."""
+    return allreduce_two_phase.reference(job, inputs, peers_rotated)
 
 
 def barriers(job: Job) -> int:
-    """A wait before each push, one for the own chunk, one before each copy; none for chunks without elements."""
+    """A wait before each push, one for the own chunk, one before each copy; none for empty chunks."""
     chunks = job.stripes()[0]
     filled = [chunk.size > 0 for chunk in chunks]
     return max(sum(filled) + sum(filled) - filled[rank] for rank in range(job.ranks))
@@ -82,7 +84,7 @@ def barriers(job: Job) -> int:
 def ideal_ps(job: Job, rate: int, latency: int) -> int | None:
     """(P-1)(3L + n/B) + L, the pushes in a row, then (P-1)(2L + n/B) + L, the results, with n = N/P."""
     chunk = uniform(job, job.stripes())
-    if chunk is None:
+    if chunk is None or job.cores > 1:
         return None
     push = 2 * latency + transfer_ps(chunk, rate)
     return (job.ranks - 1) * (latency + push) + latency + (job.ranks - 1) * push + latency

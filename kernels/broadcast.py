@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
+from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, transfer_ps, uniform
 from a2a3sim.kernels.frame import assemble
 
 __all__ = ["BINOMIAL", "FLAT"]
@@ -51,7 +51,7 @@ def children(place: int, ranks: int) -> list[int]:
 
 
 def arrivals(ranks: int, hop: int, turn: int) -> list[int]:
-    """When each place has the data: ``turn`` after the send before, and ``hop`` later than its sender's turn ends."""
+    """When each place has the data: its sender's turns one after the other, and ``hop`` behind its own."""
     have = [0] * ranks
     for place in range(ranks):  # parents come before their children
         for k, child in enumerate(children(place, ranks), 1):
@@ -120,7 +120,7 @@ FLAT = Collective(
     title="every rank reads the root's data",
     build=build_flat,
     reference=reference,
-    transfers=lambda job: [Transfer(rank, job.root, job.nbytes) for rank in range(job.ranks) if rank != job.root],
+    transfers=lambda job: [t for t in all_pairs(job) if t.peer == job.root],
     formula="N",
     rounds=lambda job: 1,
     barriers=lambda job: 1,
@@ -134,7 +134,7 @@ BINOMIAL = Collective(
     build=build_binomial,
     reference=reference,
     transfers=binomial_transfers,
-    formula="⌈log2 P⌉·N from the root, N in all for each other rank",
+    formula="⌈log2 P⌉·N (root)",
     rounds=lambda job: job.ranks.bit_length() - 1,
     barriers=lambda job: 1,
     latencies=lambda job: 2 * (job.ranks.bit_length() - 1),

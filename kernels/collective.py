@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.kernels.partition import ALIGNMENT, Part, Piece, split, stripes, tiles
+from a2a3sim.kernels.partition import ALIGNMENT, Part, Piece, padded, split, stripes, tiles
 from a2a3sim.language import DataType, Program
 
-__all__ = ["SHAPES", "Collective", "Job", "Transfer", "power_of_two", "transfer_ps", "uniform"]
+__all__ = ["SHAPES", "Collective", "Job", "Transfer", "all_pairs", "power_of_two", "transfer_ps", "uniform"]
 
 #: (input shape, output shape) of one rank, by collective, for P ranks and ``count`` elements.
 SHAPES = {
@@ -59,16 +59,26 @@ class Job:
             raise ConfigError(f"root must be a rank from 0 to {self.ranks - 1}, got {self.root}")
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """N, bytes of one row."""
-        return self.count * self.dtype.itemsize
+        return self.count * self.itemsize
+
+    @property
+    def row(self) -> int:
+        """Elements of a row of N bytes in a window of several: whole 32-byte granules."""
+        return padded(self.count, self.itemsize)
 
     @property
     def tile(self) -> int | None:
         """Largest tile in elements, whole 32-byte granules."""
         if self.tile_bytes is None:
             return None
-        return max(ALIGNMENT, self.tile_bytes // ALIGNMENT * ALIGNMENT) // self.dtype.itemsize
+        return max(ALIGNMENT, self.tile_bytes // ALIGNMENT * ALIGNMENT) // self.itemsize
 
     @property
     def staging(self) -> dict:
@@ -77,15 +87,15 @@ class Job:
 
     def tiles(self, part: Part) -> list[Piece]:
         """A part of a row, tile by tile."""
-        return tiles(part, self.tile, self.dtype.itemsize)
+        return tiles(part, self.tile, self.itemsize)
 
     def parts(self) -> list[Part]:
         """Each core's part of a row."""
-        return split(self.count, self.cores, self.dtype.itemsize)
+        return split(self.count, self.cores, self.itemsize)
 
-    def stripes(self, chunks: int | None = None) -> list[list[Part]]:
-        """Each core's stripe of a row, cut into one chunk per rank (or ``chunks``)."""
-        return stripes(self.count, self.cores, chunks or self.ranks, self.dtype.itemsize)
+    def stripes(self) -> list[list[Part]]:
+        """Each core's stripe of a row, cut into one chunk per rank."""
+        return stripes(self.count, self.cores, self.ranks, self.itemsize)
 
 
 class Transfer(NamedTuple):
@@ -153,7 +163,13 @@ def uniform(job: Job, work: Iterable[list[Part]]) -> int | None:
     sizes = {p.size for parts in busy for p in parts}
     if len(sizes) != 1 or (job.tile is not None and max(sizes) > job.tile):
         return None
-    return len(busy) * sizes.pop() * job.dtype.itemsize
+    return len(busy) * sizes.pop() * job.itemsize
+
+
+def all_pairs(job: Job) -> list[Transfer]:
+    """N bytes of every peer's for every rank."""
+    ranks = range(job.ranks)
+    return [Transfer(rank, peer, job.nbytes) for rank in ranks for peer in ranks if peer != rank]
 
 
 def transfer_ps(nbytes: int, rate: int) -> int:
@@ -163,4 +179,6 @@ def transfer_ps(nbytes: int, rate: int) -> int:
 
 def power_of_two(job: Job) -> str | None:
     """The restriction of algorithms that pair ranks by the bits of their number."""
-    return None if job.ranks & (job.ranks - 1) == 0 else f"the number of ranks must be a power of two, got {job.ranks}"
+    if job.ranks & (job.ranks - 1) == 0:
+        return None
+    return f"the number of ranks must be a power of two, got {job.ranks}"

@@ -3,11 +3,11 @@
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.collective import SHAPES, Job
-from a2a3sim.kernels.partition import signal_row
+from a2a3sim.kernels.partition import behind, signal_row
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "published"]
 
-# No `from __future__ import annotations`: a program's annotations hold closure variables and are evaluated here.
+# No `from __future__ import annotations`: a program's annotations hold variables and are evaluated here.
 
 
 def assemble(collective: str, job: Job, kernel, data_shape: tuple[int, int], cells: int) -> pl.Program:
@@ -52,3 +52,22 @@ def assemble(collective: str, job: Job, kernel, data_shape: tuple[int, int], cel
 
     Shipped.name = kernel.__name__
     return Shipped
+
+
+def published(tiles, window, notify):
+    """Store tiles into a window, ``notify()`` behind the last, and hand them out again for the output.
+
+    The window comes first: tiles are handed out one late, so that the store of the last one into the output
+    does not keep the notify back.
+
+    Args:
+        tiles: (offsets, tile) of each.
+    """
+
+    def stored():
+        for where, tile in behind(tiles):
+            pl.store(tile, where, window)
+            yield where, tile
+        notify()
+
+    return behind(stored(), 1)

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
-__all__ = ["ALIGNMENT", "Part", "Piece", "behind", "padded", "signal_row", "span", "split", "stripes", "tiles"]
+__all__ = [
+    "ALIGNMENT",
+    "Part",
+    "Piece",
+    "behind",
+    "in_turn",
+    "padded",
+    "rotated",
+    "signal_row",
+    "span",
+    "split",
+    "stripes",
+    "tiles",
+]
 
 ALIGNMENT = 32  # bytes: the granule of UB rows and of efficient transfers
 _LINE = 128  # int32 cells in the 512 bytes that signal memory updates one at a time
@@ -20,7 +34,7 @@ class Part(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one tile holds: ``size`` elements from ``at``, in a tile row of ``row`` elements (whole 32 bytes)."""
+    """What one tile holds: ``size`` elements from ``at``, in a row of ``row``, whole 32-byte granules."""
 
     at: int
     size: int
@@ -34,7 +48,7 @@ def padded(count: int, itemsize: int) -> int:
 
 
 def split(count: int, parts: int, itemsize: int, start: int = 0, multiple: int = 1) -> list[Part]:
-    """Cut ``count`` elements into ``parts`` chunks as equal as whole granules of ``multiple`` x 32 bytes allow.
+    """Cut ``count`` elements into ``parts`` chunks as equal as granules of ``multiple`` x 32 bytes allow.
 
     The first chunks get the granules that are left over, the last non-empty one the ragged tail. If
     ``count / parts`` is a whole number of granules, all chunks are equal.
@@ -75,6 +89,17 @@ def tiles(part: Part, largest: int | None, itemsize: int) -> list[Piece]:
     return [Piece(at, size, padded(size, itemsize)) for at, size in sizes]
 
 
+def in_turn(sequences: Iterable[Sequence]) -> list:
+    """The first item of each, then the second of each, …: consecutive moves go to different peers."""
+    return [item for items in zip_longest(*sequences) for item in items if item is not None]
+
+
+def rotated(peers: list[int], core: int) -> list[int]:
+    """Peers in turn, further cores starting further on: all links and ports are busy at any time."""
+    first = core % len(peers) if peers else 0
+    return peers[first:] + peers[:first]
+
+
 def behind(made: Iterable, lag: int = 2) -> Iterator:
     """Hand out each item once ``lag`` more have been made.
 
@@ -90,5 +115,5 @@ def behind(made: Iterable, lag: int = 2) -> Iterator:
 
 
 def signal_row(cells: int) -> int:
-    """Cells of a core's row in a signal window: whole 512-byte lines, so no core's updates queue behind another's."""
+    """Cells of a core's row in a signal window: whole 512-byte lines, so that cores do not share one."""
     return -(-cells // _LINE) * _LINE

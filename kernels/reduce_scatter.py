@@ -1,6 +1,6 @@
 """Reduce-scatter: rank r gets the sum of everybody's row r, N bytes. Both algorithms pull.
 
-Mesh: one barrier, then every rank reads its row of every peer, in ascending order. Ring: partial sums travel
+Mesh: one barrier, then every rank reads its row of every peer. Ring: partial sums travel
 round in P-1 steps between neighbours. Either way (P-1)·N bytes per rank.
 """
 
@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allgather import ideal_mesh_ps, ideal_ring_ps
-from a2a3sim.kernels.allreduce_mesh import peers_ascending
-from a2a3sim.kernels.collective import Collective, Job, Transfer
+from a2a3sim.kernels.allgather import from_the_left, ideal_ring_ps
+from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
+from a2a3sim.kernels.allreduce_mesh import peers_ascending, peers_rotated
+from a2a3sim.kernels.collective import Collective, Job, all_pairs
 from a2a3sim.kernels.frame import assemble
-from a2a3sim.kernels.partition import behind, padded
+from a2a3sim.kernels.partition import behind
 
-__all__ = ["MESH", "RING"]
+__all__ = ["MESH", "MESH_ROTATED", "RING"]
 
 
-def build_mesh(job: Job):
+def build_mesh(job: Job, order=peers_ascending):
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
     def reduce_scatter_mesh(x, y, data, signal):
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
-        peers = peers_ascending(me, ranks, core)
+        peers = order(me, ranks, core)
         start, size = parts[core]
         if size == 0:
             return
@@ -41,7 +42,7 @@ def build_mesh(job: Job):
                     acc = pl.add(acc, pld.tile.remote_load(data, peer, [me, at], [1, row], [1, size]))
                 pl.store(acc, [0, at], y)
 
-    return assemble("reduce_scatter", job, reduce_scatter_mesh, (ranks, padded(job.count, job.dtype.itemsize)), ranks)
+    return assemble("reduce_scatter", job, reduce_scatter_mesh, (ranks, job.row), ranks)
 
 
 def build_ring(job: Job):
@@ -59,12 +60,9 @@ def build_ring(job: Job):
         def sums(step: int):
             owner = (me + ranks - 1 - step) % ranks
             for at, size, row in job.tiles(parts[core]):
+                own = pl.load(x, [owner, at], [1, row], [1, size])
                 partial = pld.tile.remote_load(data, left, [owner, at], [1, row], [1, size])
-                acc = pl.add(partial, pl.load(x, [owner, at], [1, row], [1, size]))
-                if step < ranks - 1:
-                    yield [owner, at], acc
-                else:
-                    pl.store(acc, [0, at], y)
+                yield owner, at, pl.add(own, partial)
 
         with pl.phase("stage"):
             pld.tensor.put(data, me, x, [left, start], [left, start], [1, size], **job.staging)
@@ -72,23 +70,26 @@ def build_ring(job: Job):
         with pl.phase("reduce-scatter"):
             for step in range(1, ranks):
                 pld.system.wait(signal, [core, step - 1], 1, cmp=pld.WaitCmp.Ge)
-                for where, acc in behind(sums(step)):
-                    pl.store(acc, where, data)
+                for owner, at, acc in behind(sums(step)):
+                    if step < ranks - 1:
+                        pl.store(acc, [owner, at], data)
+                    else:
+                        pl.store(acc, [0, at], y)
                 if step < ranks - 1:
                     pld.system.notify(signal, right, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
 
-    data_shape = (ranks, padded(job.count, job.dtype.itemsize))
-    return assemble("reduce_scatter", job, reduce_scatter_ring, data_shape, ranks - 1)
+    return assemble("reduce_scatter", job, reduce_scatter_ring, (ranks, job.row), ranks - 1)
 
 
-def reference_mesh(job: Job, inputs):
-    """Own part first, then the peers' in ascending order."""
+def reference_mesh(job: Job, inputs, order=peers_ascending):
+    """Own part first, then the peers' in the order of each core."""
     results = []
     for rank in range(job.ranks):
-        acc = inputs[rank][rank : rank + 1]
-        for peer in peers_ascending(rank, job.ranks, 0):
-            acc = acc + inputs[peer][rank : rank + 1]
-        results.append(acc)
+        total = inputs[rank][rank : rank + 1].copy()
+        for core, (start, size) in enumerate(job.parts()):
+            for peer in order(rank, job.ranks, core):
+                total[:, start : start + size] += inputs[peer][rank : rank + 1, start : start + size]
+        results.append(total)
     return results
 
 
@@ -103,30 +104,31 @@ def reference_ring(job: Job, inputs):
     return results
 
 
-MESH = Collective(
-    collective="reduce_scatter",
-    name="mesh",
-    title="every rank reads its row of every peer, peers in ascending order",
-    build=build_mesh,
-    reference=reference_mesh,
-    transfers=lambda job: [
-        Transfer(rank, peer, job.nbytes) for rank in range(job.ranks) for peer in range(job.ranks) if peer != rank
-    ],
-    formula="(P-1)·N",
-    rounds=lambda job: 1,
-    barriers=lambda job: 1,
-    latencies=lambda job: 3,
-    ideal_ps=ideal_mesh_ps,
-)
+def _mesh(name: str, title: str, order) -> Collective:
+    return Collective(
+        collective="reduce_scatter",
+        name=name,
+        title=title,
+        build=lambda job: build_mesh(job, order),
+        reference=lambda job, inputs: reference_mesh(job, inputs, order),
+        transfers=all_pairs,
+        formula="(P-1)·N",
+        rounds=lambda job: 1,
+        barriers=lambda job: 1,
+        latencies=lambda job: 3,
+        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
+    )
+
+
+MESH = _mesh("mesh", "every rank reads its row of every peer, in ascending order", peers_ascending)
+MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
 RING = Collective(
     collective="reduce_scatter",
     name="ring",
     title="partial sums travel round, each rank reads its left neighbour",
     build=build_ring,
     reference=reference_ring,
-    transfers=lambda job: [
-        Transfer(rank, (rank - 1) % job.ranks, (job.ranks - 1) * job.nbytes) for rank in range(job.ranks)
-    ],
+    transfers=from_the_left,
     formula="(P-1)·N",
     rounds=lambda job: job.ranks - 1,
     barriers=lambda job: job.ranks - 1,

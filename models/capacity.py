@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from functools import cache
 from math import gcd
+from typing import NamedTuple
 
 from a2a3sim.errors import ConfigError
 
-__all__ = ["ONE", "PS", "Capacity", "Route"]
+__all__ = ["ONE", "PS", "Capacity", "CapacityUse", "Route"]
 
 PS = 10**12  # picoseconds in a second
 ONE = 1 << 52  # weights are integers in units of 1/ONE: sums are exact in any order
@@ -54,6 +55,10 @@ class Capacity:
         self.name = name
         self.rate = rate
         self.kind = kind
+        self.reset()
+
+    def reset(self) -> None:
+        """As new: for another run on the same machine."""
         self.bytes = 0
         self.busy_ps = 0
         self.peak_flows = 0
@@ -61,7 +66,7 @@ class Capacity:
         self.active = 0  # flows
         self.routes = {}  # route with flows here -> its use of this capacity, in order of start
         self.demand = 0  # bytes/s if every flow ran as fast as its path alone allows
-        self.limit = rate  # demand above it needs a closer look; -1 while watched
+        self.limit = self.rate  # demand above it needs a closer look; -1 while watched
         self.excess = 0  # the part of `demand` that funnels hold back; kept only while watched
         self.feeds = None  # funnel -> [demand through it, most it lets through]; likewise
         self.hot = False
@@ -70,6 +75,10 @@ class Capacity:
 
     def __repr__(self) -> str:
         return f"<capacity {self.name} {self.rate} B/s, {self.active} flows>"
+
+    def use(self) -> CapacityUse:
+        """The statistics so far."""
+        return CapacityUse(self.name, self.rate, self.kind, self.bytes, self.busy_ps, self.peak_flows)
 
     def crowd(self, use) -> bool:
         """Look closer after a start: is this capacity hot, or still treated as hot?"""
@@ -110,6 +119,17 @@ class Capacity:
             self.limit = self.rate
 
 
+class CapacityUse(NamedTuple):
+    """What a capacity carried in one run."""
+
+    name: str
+    rate: int
+    kind: str
+    bytes: int
+    busy_ps: int
+    peak_flows: int
+
+
 class Route:
     """A path of capacities, worked out once and shared by every flow that takes it.
 
@@ -146,11 +166,7 @@ class Route:
             raise ConfigError(f"bound of a route must be above 0 bytes/s, got {bound!r}")
         self.bound = bound
         self.latency_ps = latency_ps
-        self.flows = []  # in flight, in order of start
-        self.hot = ()  # (Bottleneck, weight) of its hot capacities
-        self.placed = 0  # flows that take part in the sharing there
-        self.bottleneck = None  # of its flows, if it is coupled
-        self.fresh = False  # coupled, and some of its flows may be elsewhere
+        self.reset()
         # Integers only: fractions here would cost more than simulating the flow.
         num, den, label = bound, 1, "pipe"
         path = _merged(uses)
@@ -173,6 +189,14 @@ class Route:
         self.num, self.den = num, den
         self.times, self.per = times // shared, num // shared or 1
         self.uses = tuple([_use(path, at, num, den) for at in range(len(path))])
+
+    def reset(self) -> None:
+        """As new: for another run on the same machine."""
+        self.flows = []  # in flight, in order of start
+        self.hot = ()  # (Bottleneck, weight) of its hot capacities
+        self.placed = 0  # flows that take part in the sharing there
+        self.bottleneck = None  # of its flows, if it is coupled
+        self.fresh = False  # coupled, and some of its flows may be elsewhere
 
     def __repr__(self) -> str:
         path = "+".join(use[0].name for use in self.uses)

@@ -7,6 +7,7 @@ where the machine would: a wait, a scalar read, a fence, no room in a queue or i
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 from a2a3sim.errors import KernelError
@@ -30,32 +31,48 @@ class CoreCosts(NamedTuple):
 
 
 class _Gate:
-    """Notifies that leave once all memory accesses before them are complete."""
+    """Notifies that leave once all memory accesses before them are complete.
 
-    __slots__ = ("cause", "core", "missing", "newest", "notifies", "time")
+    A gate opens after the one before it, so it looks only at the accesses since then.
+    """
 
-    def __init__(self, core: Core) -> None:
+    __slots__ = ("cause", "core", "following", "missing", "newest", "notifies", "seq", "time")
+
+    def __init__(self, core: Core, seq: int) -> None:
         self.core = core
+        self.seq = seq  # of its first notify
         self.time, self.cause = core.memory_done, core.memory_last
         self.notifies: list[Operation] = []
         self.newest = core.accesses
-        self.missing = len(core.unknown)
-        for op in core.unknown:
+        self.following: _Gate | None = None
+        self.missing, since = 0, -1
+        if core.gate is not None:  # it has not opened
+            core.gate.following = self
+            self.missing, since = 1, core.gate.seq
+        for op in reversed(core.unknown):
+            if op.seq < since:
+                break
             if op.dependents is None:
                 op.dependents = []
             op.dependents.append(self._known)
+            self.missing += 1
 
     def _known(self, op: Operation) -> None:
-        done = op.visible
-        if done > self.time:
-            self.time, self.cause = done, op
-        self.missing -= 1
-        if self.missing == 0:
-            core = self.core
-            if core.gate is self:
+        if op.visible > self.time:
+            self.time, self.cause = op.visible, op
+        gate = self
+        while gate is not None:
+            gate.missing -= 1
+            if gate.missing:
+                return
+            core = gate.core
+            if core.gate is gate:
                 core.gate = None
-            for notify in self.notifies:
-                core.leave(notify, self.time, self.cause)
+            for notify in gate.notifies:
+                core.leave(notify, gate.time, gate.cause)
+            before, gate = gate, gate.following
+            if gate is not None and before.time > gate.time:
+                gate.time, gate.cause = before.time, before.cause
 
 
 class Core:
@@ -90,15 +107,18 @@ class Core:
         self.unknown: dict[Operation, None] = {}  # memory accesses whose end is not known
         self.accesses = 0
         self.memory_done, self.memory_last = start, None  # all accesses of known end are complete
-        self.drained_done = start
+        self.drained_done, self.drained_last = start, None  # the same for what has left the core or arrived
         self.running = 0  # operations and notifies not known to be over
         self.self_notifies = 0
+        self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
         self.gate: _Gate | None = None
         self.last_time, self.last = start, None  # the latest known end
         self.lives: list[TileLife] = []  # tiles in UB, for the wait for space
         self.ub_used = 0
         self.awaited_start: Operation | None = None
         self._waiting = ""  # "space", "idle", "self" while parked for one of these
+        self._calls: deque = deque()  # of `known`: (callback, operation)
+        self._calling = False
 
     # ---- the scalar pipe issues -------------------------------------------------------------------
 
@@ -131,9 +151,15 @@ class Core:
 
         An elementwise result (``operands`` given) that fits where an operand stands does not wait.
         """
-        limit = self.costs.ub
-        if self.ub_used + nbytes > limit and not any(o.nbytes >= nbytes for o in operands):
-            self._make_room_in_ub(nbytes, limit)
+        needed = nbytes
+        for life in operands:
+            if not life.held:
+                needed += life.nbytes
+        if self.ub_used + needed > self.costs.ub:
+            self._make_room_in_ub(nbytes, operands)
+        for life in operands:
+            if not life.held:
+                self._hold_again(life)
         life = TileLife(nbytes)
         self.ub_used += nbytes
         self.lives.append(life)
@@ -143,7 +169,19 @@ class Core:
         """Before `issue`: these tiles are used until ``op`` is over."""
         op.tiles = lives
         for life in lives:
+            if not life.held:
+                if self.ub_used + life.nbytes > self.costs.ub:
+                    self._make_room_in_ub(0, (life,))
+                self._hold_again(life)
             life.open += 1
+            if op.writes:
+                life.stores += 1
+
+    def _hold_again(self, life: TileLife) -> None:
+        """A tile that no unfinished operation used is used once more, so its space counts again."""
+        life.held = True
+        self.ub_used += life.nbytes
+        self.lives.append(life)
 
     def known(self, op: Operation, done: int) -> None:
         """The machine knows when ``op`` is over; called by its pipe."""
@@ -151,11 +189,19 @@ class Core:
             del self.unknown[op]
             if done > self.memory_done:
                 self.memory_done, self.memory_last = done, op
-            if op.drained > self.drained_done:
-                self.drained_done = op.drained
+            until = op.drained if op.writes else op.end
+            if until > self.drained_done:
+                self.drained_done, self.drained_last = until, op
         tiles = op.tiles
         if tiles:
-            until = op.drained if op.writes else op.end
+            if op.writes:
+                until = op.drained
+                for life in tiles:
+                    life.stores -= 1
+                    if until > life.stored:
+                        life.stored = until
+            else:
+                until = op.end
             for life in tiles:
                 life.open -= 1
                 if until >= life.busy:
@@ -166,9 +212,18 @@ class Core:
         callbacks = op.dependents
         if callbacks is not None:
             op.dependents = None
-            for callback in callbacks:
-                callback(op)
-        if self._waiting:
+            if self._calling:
+                # One after the other: without latencies a whole chain of operations ends in one instant.
+                self._calls.extend([(callback, op) for callback in callbacks])
+            else:
+                self._calling, calls = True, self._calls
+                for callback in callbacks:
+                    callback(op)
+                while calls:
+                    callback, over = calls.popleft()
+                    callback(over)
+                self._calling = False
+        if self._waiting and (self.running == 0 or self._waiting == "space"):
             self._recheck(op)
         op.deps = op.tiles = ()
 
@@ -209,10 +264,16 @@ class Core:
         for earlier in [*self.unknown, *self.pipes["V"].queue]:
             if earlier.end == UNKNOWN:
                 self._hold_until_known(earlier)
-        until = self.memory_done if visible else max(self.drained_done, self.pipes["V"].free_at)
+        vector = self.pipes["V"]
+        if visible:
+            until, last = self.memory_done, self.memory_last
+        elif vector.free_at > self.drained_done:
+            until, last = vector.free_at, vector.last
+        else:
+            until, last = self.drained_done, self.drained_last
         if until > self.time:
             self.time = until
-            self.after = ("fence", self.memory_last)
+            self.after = ("fence", last)
         op.end = self.time
         op.cause = ("issue", None)
 
@@ -249,33 +310,52 @@ class Core:
             self.time = first.start
             self.after = ("pipe", first)
 
-    def _make_room_in_ub(self, nbytes: int, limit: int) -> None:
+    def _make_room_in_ub(self, nbytes: int, operands: tuple[TileLife, ...]) -> None:
+        """Wait until a new tile and the operands fit beside the tiles of unfinished operations."""
         self.sync()
+        limit = self.costs.ub
         while True:
             now = self.time = max(self.time, self.clock.now)
-            kept = [life for life in self.lives if life.open or life.busy > now]
-            self.ub_used = sum(life.nbytes for life in kept)
-            self.lives = kept
-            if self.ub_used + nbytes <= limit:
+            kept, used, soonest, unknown = [], 0, None, False
+            for life in self.lives:
+                if life.open:
+                    unknown = True
+                elif life.busy > now:
+                    if soonest is None or life.busy < soonest.busy:
+                        soonest = life
+                elif life not in operands:
+                    life.held = False
+                    continue
+                kept.append(life)
+                used += life.nbytes
+            self.lives, self.ub_used = kept, used
+            needed, place = nbytes, False
+            for life in dict.fromkeys(operands):
+                if not life.held:
+                    needed += life.nbytes
+                if life.nbytes >= nbytes and not life.stores and life.stored <= now:
+                    place = True  # the result may stand where this operand does
+            if used + needed <= limit or (place and used + needed - nbytes <= limit):
                 return
-            soonest = min((life for life in kept if not life.open), key=lambda life: life.busy, default=None)
+            if soonest is None and not unknown:
+                return  # it never fits, as `finish` will say
             if soonest is not None:
-                self.clock.at(soonest.busy, self._space_freed, soonest)
+                self.clock.at(soonest.busy, self._space_freed, soonest.user)
             self._waiting = "space"
             self.park(("space", nbytes))
 
-    def _space_freed(self, life: TileLife) -> None:
+    def _space_freed(self, op: Operation) -> None:
         if self._waiting == "space":
             self._waiting = ""
-            self.after = ("space", life.user)
+            self.after = ("space", op)
             self.time = max(self.time, self.clock.now)
             self.wake()
 
     def _recheck(self, op: Operation) -> None:
-        if self._waiting == "space":
-            for life in op.tiles:
-                if not life.open:
-                    self.clock.at(max(life.busy, self.clock.now), self._space_freed, life)
+        if self._waiting == "space" and op.tiles:
+            # Its tiles are free, or no longer held by a store; `_make_room_in_ub` looks which.
+            until = op.drained if op.writes else op.end
+            self.clock.at(max(until, self.clock.now), self._space_freed, op)
         elif self._waiting == "idle" and self.running == 0:
             self._waiting = ""
             self.wake()
@@ -302,7 +382,7 @@ class Core:
             return
         gate = self.gate
         if gate is None or gate.newest != self.accesses:
-            gate = self.gate = _Gate(self)
+            gate = self.gate = _Gate(self, op.seq)
         gate.notifies.append(op)
 
     def leave(self, op: Operation, gate: int, cause: Operation | None) -> None:

@@ -42,10 +42,11 @@ class Fabric:
     """
 
     def __init__(self, topology, platform) -> None:
-        self._topology = topology
+        self.topology = topology
         self._platform = platform
         self._capacities: dict[str, Capacity] = {}
-        self._paths: dict[tuple, Path] = {}
+        self._loads: dict[tuple[int, int], Path] = {}
+        self._stores: dict[tuple[int, int], Path] = {}
         self._latencies: dict[tuple[int, int], int] = {}
         # Raw bytes per byte of payload; as ints where they are, since thousands of paths are made.
         self._read_weight = _inverse(platform.efficiency.read)
@@ -53,8 +54,18 @@ class Fabric:
 
     @property
     def capacities(self) -> list[Capacity]:
-        """Every capacity that some transfer of this run could have used, in order of first use."""
+        """Every capacity that some path uses, in order of first use."""
         return list(self._capacities.values())
+
+    @property
+    def paths(self) -> int:
+        """How many paths it keeps."""
+        return len(self._loads) + len(self._stores)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no flow is on its way."""
+        return not any(capacity.active for capacity in self._capacities.values())
 
     def _capacity(self, name: str, rate: int | None, kind: str) -> list[Capacity]:
         if rate is None:
@@ -70,7 +81,7 @@ class Fabric:
 
     def _links(self, src: int, dst: int, weight) -> list[tuple[Capacity, int | Fraction]]:
         uses = []
-        for link in self._topology.path(src, dst):
+        for link in self.topology.path(src, dst):
             # A rate that is stated as payload already needs no efficiency.
             weight = 1 if link.payload else weight
             uses += [(c, weight) for c in self._capacity(link.name, link.bandwidth, link.kind)]
@@ -81,25 +92,33 @@ class Fabric:
         key = (src, dst)
         found = self._latencies.get(key)
         if found is None:
-            found = 0 if src == dst else sum(link.latency_ps for link in self._topology.path(src, dst))
+            found = 0 if src == dst else sum(link.latency_ps for link in self.topology.path(src, dst))
             self._latencies[key] = found
         return found
 
     def load(self, core_device: int, memory_device: int) -> Path:
         """A core of one device reads the HBM of another (or of its own)."""
-        key = (True, core_device, memory_device)
-        path = self._paths.get(key)
+        key = (core_device, memory_device)
+        path = self._loads.get(key)
         if path is None:
-            path = self._paths[key] = self._make(True, core_device, memory_device)
+            path = self._loads[key] = self._make(True, core_device, memory_device)
         return path
 
     def store(self, core_device: int, memory_device: int) -> Path:
         """A core of one device writes the HBM of another (or of its own)."""
-        key = (False, core_device, memory_device)
-        path = self._paths.get(key)
+        key = (core_device, memory_device)
+        path = self._stores.get(key)
         if path is None:
-            path = self._paths[key] = self._make(False, core_device, memory_device)
+            path = self._stores[key] = self._make(False, core_device, memory_device)
         return path
+
+    def reset(self) -> None:
+        """As new, with its paths kept: for another run on the same machine."""
+        for capacity in self._capacities.values():
+            capacity.reset()
+        for path in (*self._loads.values(), *self._stores.values()):
+            if path.route is not None:
+                path.route.reset()
 
     def _make(self, load: bool, here: int, there: int) -> Path:
         platform = self._platform

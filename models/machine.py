@@ -23,19 +23,19 @@ class Machine:
     Args:
         clock: the engine.
         platform: a loaded platform file.
-        topology: its links and routes.
+        fabric: its paths, as new.
         seed: for the order of simultaneous arrivals.
         fences: ``statement``, ``notify`` or ``explicit``.
         slow: factor on the core and vector costs of single devices.
     """
 
     def __init__(
-        self, clock, platform, topology, seed: int, fences: str, slow: Mapping[int, Fraction] | None = None
+        self, clock, platform, fabric: Fabric, seed: int, fences: str, slow: Mapping[int, Fraction] | None = None
     ) -> None:
         self.clock = clock
         self.platform = platform
         self.fences = fences
-        self.fabric = Fabric(topology, platform)
+        self.fabric = fabric
         self.network = Network(clock, seed)
         signal = platform.signal
         self.signals = Signals(clock, signal.atomic, signal.poll, signal.line, seed)

@@ -72,14 +72,14 @@ class Network:
     ``seed`` is accepted like that of every model and changes nothing: there is nothing to arbitrate.
     """
 
-    __slots__ = ("_at", "_capacities", "_sharing", "clock", "flows", "seed")
+    __slots__ = ("_at", "_sharing", "clock", "flows", "seed", "used")
 
     def __init__(self, clock, seed: int = 0) -> None:
         self.clock = clock
         self.seed = seed
         self.flows = 0  # started so far
         self._at = clock.at
-        self._capacities = []  # every capacity that ever carried a flow
+        self.used = []  # every capacity that ever carried a flow, in order of first use
         self._sharing = Sharing(clock, self._finish)
 
     @property
@@ -115,7 +115,7 @@ class Network:
             if active > capacity.peak_flows:
                 capacity.peak_flows = active
                 if active == 1:
-                    self._capacities.append(capacity)
+                    self.used.append(capacity)
             demand = capacity.demand = capacity.demand + use[1]
             if demand > capacity.limit and capacity.crowd(use):
                 crowded = True
@@ -165,7 +165,7 @@ class Network:
     def close(self) -> None:
         """Finish the statistics at the end of a run, flows still in flight included."""
         now = self.clock.now
-        for capacity in self._capacities:
+        for capacity in self.used:
             if capacity.active:
                 capacity.busy_ps += now - capacity.busy_since
                 capacity.busy_since = now

@@ -35,7 +35,8 @@ def constrained_start(op, pipe) -> int:
     if staged is not None:
         if staged.end == UNKNOWN:
             return _call_back(pipe, staged)
-        if staged.drained >= start:
+        # On a tie an operand comes before space, and space before issue.
+        if staged.drained > start or (staged.drained == start and cause[0] == "issue"):
             start, cause = staged.drained, ("space", staged)
     op.cause = cause
     return start
@@ -63,7 +64,8 @@ class MovePipe:
     def __init__(self, core, slots: int) -> None:
         self.core = core
         self.queue: deque = deque()
-        self.free = [(0, n, None) for n in range(slots)]  # heap of (time, tie, operation that held the slot)
+        # Heap of (time, tie, operation that held the slot); the ties of operations are their numbers, from 0.
+        self.free = [(0, n - slots, None) for n in range(slots)]
         self.last = None  # the operation that started last
         self.waits_for = None  # the operation whose end the head of the queue waits to know
         self._moving: list = []  # operations in flight without a known end
@@ -111,14 +113,11 @@ class MovePipe:
         path = op.path
         begin = start + path.head
         now = self.core.clock.now
-        if path.route is None:
-            # Nothing limits the transfer. The clock is needed only if bytes move.
-            if op.work is None or begin == now:
-                self._finished(op, begin)
-            else:
-                self._moving.append(op)
-                self.core.clock.at(begin, self._begin_flow, op)
+        if path.route is None and begin == now:
+            self._finished(op, begin)  # nothing limits the transfer
         else:
+            # Without bytes to move the end could be worked out ahead of the clock, but a run that keeps no
+            # bytes has to do everything in the same order as one that does.
             self._moving.append(op)
             if begin == now:
                 self._flow(op)

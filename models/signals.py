@@ -25,13 +25,14 @@ def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
 
 
 class _Waiter:
-    __slots__ = ("armed", "cell", "core", "op")
+    __slots__ = ("armed", "cell", "core", "lapsed", "op")
 
     def __init__(self, op: Operation, core) -> None:
         self.op = op
         self.core = core
         self.cell = op.cell
         self.armed = False  # a poll that should succeed is on its way
+        self.lapsed = False  # but since then an update has made the predicate false
 
 
 def _holds(op: Operation, value: int) -> bool:
@@ -66,11 +67,19 @@ class Signals:
 
     def stored(self, memory) -> None:
         """Plain bytes were written to an object with signal cells: its waits look again."""
-        for (where, _), waiters in list(self._waiters.items()):
-            if where is memory:
-                for waiter in list(waiters):
-                    if not waiter.armed and _holds(waiter.op, self.value(waiter.cell)):
-                        self._arm(waiter, None, self.clock.now)
+        for cell, waiters in list(self._waiters.items()):
+            if cell[0] is memory:
+                self._changed(waiters, self.value(cell), None)
+
+    def _changed(self, waiters: list[_Waiter], value: int, update: Operation | None) -> None:
+        """A cell has a new value: its waits look again."""
+        for waiter in list(waiters):
+            if not _holds(waiter.op, value):
+                waiter.lapsed = waiter.armed
+            elif not waiter.armed:
+                self._arm(waiter, update, self.clock.now)
+            elif waiter.lapsed:
+                waiter.lapsed, waiter.op.by = False, update
 
     def waiting(self) -> list[Operation]:
         """The waits that are not satisfied, in the order in which they began."""
@@ -111,8 +120,14 @@ class Signals:
             begin = time
             if held is not None and held[0] > time:
                 begin, op.by = held
-            self._lines[line] = (begin + atomic, op)
-            self.clock.at(begin + atomic, self._apply, entry, _SETTLE)
+            done = begin + atomic
+            # What this core has sent here before is applied before, on whatever line that is.
+            sent = entry[1].sent
+            before = sent.get(memory.rank)
+            if before is not None and before[0] > done:
+                done, op.by = before
+            self._lines[line] = sent[memory.rank] = (done, op)
+            self.clock.at(done, self._apply, entry, _SETTLE)
 
     def _apply(self, entry) -> None:
         op, core = entry
@@ -131,9 +146,7 @@ class Signals:
         self.applied += 1
         waiters = self._waiters.get(cell)
         if waiters:
-            for waiter in list(waiters):
-                if not waiter.armed and _holds(waiter.op, value):
-                    self._arm(waiter, op, now)
+            self._changed(waiters, value, op)
         core.notified(op)
 
     def _arm(self, waiter: _Waiter, update: Operation | None, now: int) -> None:
@@ -151,7 +164,7 @@ class Signals:
     def _look(self, waiter: _Waiter) -> None:
         """A poll: the wait ends if its predicate holds now (it may have stopped to hold)."""
         op = waiter.op
-        waiter.armed = False
+        waiter.armed = waiter.lapsed = False
         value = self.value(waiter.cell)
         if not _holds(op, value):
             op.by = None

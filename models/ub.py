@@ -16,13 +16,16 @@ __all__ = ["TileLife", "peak_usage"]
 class TileLife:
     """What still uses one tile, for the wait for space."""
 
-    __slots__ = ("busy", "nbytes", "open", "user")
+    __slots__ = ("busy", "held", "nbytes", "open", "stored", "stores", "user")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.open = 0  # operations on it whose end is not known yet
         self.busy = 0  # ps until which the operations of known end use it
         self.user: Operation | None = None  # the operation that ends at `busy`
+        self.stores = 0  # those of `open` that store it
+        self.stored = 0  # ps until which stores of known end read it
+        self.held = True  # its space is counted
 
 
 def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:

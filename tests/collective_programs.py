@@ -182,3 +182,17 @@ def signal_cells(compiled, name="signal_buf"):
 def moved(compiled):
     """(remote bytes read, remote bytes written) of each rank."""
     return [(r.remote_read_bytes, r.remote_write_bytes) for r in compiled.last_run.per_rank]
+
+
+def outcome(program, ranks, tmp_path, x, window, name="signal_buf", **config):
+    """Run; the results, after checking that every signal cell is back at zero."""
+    y = np.zeros((ranks, *window), x.dtype)
+    compiled = compiled_run(program, ranks, tmp_path, x, y, **config)
+    assert not signal_cells(compiled, name).any()
+    return y, compiled
+
+
+def assert_bits(got, wanted):
+    """Equal to the last bit, rank by rank."""
+    for rank, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        assert a.tobytes() == np.ascontiguousarray(b).tobytes(), f"rank {rank}"

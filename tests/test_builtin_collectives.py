@@ -2,40 +2,28 @@
 
 import numpy as np
 import pytest
+
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
 from tests.collective_programs import (
     REDUCE,
+    assert_bits,
     compiled_run,
     in_kernel,
     mesh,
     moved,
     on_host,
+    outcome,
     reduce_scattered,
     ring,
     signal_cells,
     values,
 )
 
-import a2a3sim.language as pl
-import a2a3sim.language.distributed as pld
-from a2a3sim.errors import DeadlockError
-
 T = pld.tensor
 RANKS = (2, 3, 4, 8)
 OPS = list(pld.ReduceOp)
 FLOATS = (pl.FP32, pl.FP16)
-
-
-def outcome(program, ranks, tmp_path, x, window, name="signal_buf", **config):
-    """Run; the results, after checking that every signal cell is back at zero."""
-    y = np.zeros((ranks, *window), x.dtype)
-    compiled = compiled_run(program, ranks, tmp_path, x, y, **config)
-    assert not signal_cells(compiled, name).any()
-    return y, compiled
-
-
-def assert_bits(got, wanted):
-    for rank, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        assert a.tobytes() == np.ascontiguousarray(b).tobytes(), f"rank {rank}"
 
 
 # ---- all-reduce -----------------------------------------------------------------------------------
@@ -152,7 +140,7 @@ def test_broadcast_reads_roots_slice(ranks, host, tmp_path):
 def test_allgather_writes_the_own_row_everywhere(ranks, host, tmp_path):
     n = 5000  # more than one staging tile
     x = values(ranks, (1, n), pl.FP32)
-    call = lambda local, data, signal: T.allgather(local, data, signal)  # noqa: E731
+    call = T.allgather
     if host:
         program = on_host(call, [1, n], [ranks, n], [ranks], pl.FP32, same=False)
     else:
@@ -168,7 +156,7 @@ def test_allgather_writes_the_own_row_everywhere(ranks, host, tmp_path):
 def test_all_to_all_exchanges_rows(ranks, host, tmp_path):
     n = 130
     x = values(ranks, (ranks, n), pl.FP32)
-    call = lambda rows, data, signal: T.all_to_all(rows, data, signal)  # noqa: E731
+    call = T.all_to_all
     if host:
         program = on_host(call, [ranks, n], [ranks, n], [ranks, 1], pl.FP32, same=False)
     else:
@@ -203,7 +191,7 @@ def test_reduce_scatter_of_rows_longer_than_a_piece_still_has_two_barriers(tmp_p
 @pytest.mark.parametrize("dtype", [pl.INT32, pl.BF16, pl.INT16], ids=repr)
 def test_moving_collectives_in_a_kernel_take_any_dtype(dtype, tmp_path):
     x = values(3, (1, 48), dtype)
-    program = in_kernel(lambda x, d, s: T.allgather(x, d, s), [1, 48], [3, 48], [3, 1], dtype, staged=False)
+    program = in_kernel(T.allgather, [1, 48], [3, 48], [3, 1], dtype, staged=False)
     y, _ = outcome(program, 3, tmp_path, x, (3, 48))
     assert_bits(y, [x[:, 0]] * 3)
 
@@ -359,155 +347,3 @@ def test_nobody_passes_a_barrier_before_the_slowest_has_come(ranks, host, tmp_pa
     assert_bits(y, np.roll(x, 1, axis=0))
     assert moved(compiled) == [(256, 0)] * ranks  # the reads of the test, none of the barrier
     assert [d.kernel for d in compiled.last_run.dispatches].count("barrier") == (ranks if host else 0)
-
-
-# ---- one signal for everything --------------------------------------------------------------------
-
-
-def _medley(_, data, signal):
-    """Different collectives on one window and one signal; what each needs before it writes is the barrier before."""
-    T.allreduce(data, signal)
-    T.reduce_scatter(data, signal)
-    T.barrier(signal)
-    T.broadcast(data, signal, root=1)
-    T.barrier(signal)
-    T.allreduce(data, signal, op=pld.ReduceOp.Max)
-
-
-def _medley_in_numpy(xs):
-    xs = reduce_scattered(mesh(xs))
-    return mesh([xs[1]] * len(xs), np.maximum)
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 8])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_one_signal_serves_a_loop_of_different_collectives(ranks, seed, tmp_path):
-    x = values(ranks, (ranks, 24), pl.FP32)
-    program = in_kernel(_medley, [ranks, 24], [ranks, 24], [ranks, 1], pl.FP32, repeats=3)
-    y, _ = outcome(program, ranks, tmp_path, x, (ranks, 24), seed=seed, skew="20us", slow={0: "7x"})
-    expected = list(x)
-    for _ in range(3):
-        expected = _medley_in_numpy(expected)
-    assert_bits(y, expected)
-
-
-@pytest.mark.parametrize("cores", [1, 4])
-def test_host_collectives_in_a_loop_share_a_signal(cores, tmp_path):
-    x = values(3, (1, 1300), pl.FP32)
-    call = lambda _, data, signal: T.allreduce(data, signal, core_num=cores)  # noqa: E731
-    program = on_host(call, [1, 1300], [1, 1300], [3, 4], pl.FP32, repeats=3)
-    y, _ = outcome(program, 3, tmp_path, x, (1, 1300), skew="50us", slow={1: "5x"})
-    assert_bits(y, mesh(mesh(mesh(list(x)))))
-
-
-@pytest.mark.parametrize("fences", ["statement", "notify", "explicit"])
-@pytest.mark.parametrize("host", [False, True])
-def test_results_do_not_depend_on_the_fence_mode(fences, host, tmp_path):
-    n, ranks = 6000, 4
-    x = values(ranks, (1, n), pl.FP32)
-
-    def call(_, data, signal):
-        if fences == "explicit" and not host:
-            pl.system.fence()  # the test's own store; the collective fences what it does itself
-        T.allreduce(data, signal)
-
-    form, signal = (on_host, [ranks]) if host else (in_kernel, [ranks, 1])
-    program = form(call, [1, n], [1, n], signal, pl.FP32, repeats=2)
-    y, _ = outcome(program, ranks, tmp_path, x, (1, n), fences=fences, skew="30us")
-    assert_bits(y, mesh(mesh(list(x))))
-
-
-@pytest.mark.parametrize("host", [False, True])
-def test_a_timing_only_run_takes_the_same_time(host, tmp_path):
-    x = values(3, (1, 900), pl.FP32)
-    form, signal = (on_host, [3]) if host else (in_kernel, [3, 1])
-    program = form(lambda _, d, s: T.allreduce(d, s), [1, 900], [1, 900], signal, pl.FP32)
-    times = {
-        compiled_run(program, 3, tmp_path, x, np.zeros_like(x), timing_only=only).last_run.kernel_ps
-        for only in (False, True)
-    }
-    assert len(times) == 1
-
-
-# ---- where it runs and what it is called ----------------------------------------------------------
-
-
-def test_a_subset_of_the_devices_has_ranks_of_its_own(tmp_path):
-    x = values(4, (1, 100), pl.FP32)
-    call = lambda _, data, signal: T.broadcast(data, signal, root=1)  # noqa: E731
-    program = on_host(call, [1, 100], [1, 100], [2], pl.FP32, ranks=(1, 2))
-    y, compiled = outcome(program, 4, tmp_path, x, (1, 100))
-    assert_bits(y, [np.zeros_like(x[0]), x[2], x[2], np.zeros_like(x[0])])  # root 1 of {1, 2} is device 2
-    assert sorted(d.rank for d in compiled.last_run.dispatches if d.kernel == "broadcast") == [1, 2]
-
-
-def test_an_own_signal_has_the_extents_of_the_subset(tmp_path):
-    x = values(4, (1, 100), pl.FP32)
-    program = on_host(lambda _, d, s: T.allreduce(d), [1, 100], [1, 100], None, pl.FP32, ranks=(0, 2))
-    y, _ = outcome(program, 4, tmp_path, x, (1, 100), "allreduce_signal")
-    assert_bits([y[0], y[2]], mesh([x[0], x[2]]))
-
-
-def test_collectives_stand_in_each_devices_program_order(tmp_path):
-    program = on_host(lambda _, d, s: T.allreduce(d, s), [1, 64], [1, 64], [2], pl.FP32, repeats=2)
-    x = values(2, (1, 64), pl.FP32)
-    _, compiled = outcome(program, 2, tmp_path, x, (1, 64))
-    dispatches = sorted(compiled.last_run.dispatches, key=lambda d: d.index)
-    assert [d.index for d in dispatches] == list(range(8))
-    for rank in range(2):
-        mine = [d for d in dispatches if d.rank == rank]
-        assert [d.kernel for d in mine] == ["stage", "allreduce", "allreduce", "collect"]
-        assert all(a.end_ps <= b.start_ps for a, b in zip(mine, mine[1:], strict=False))
-
-
-@pytest.mark.parametrize("host", [False, True])
-def test_operations_carry_the_line_of_the_call(host, tmp_path):
-    def call(_, data, signal):
-        T.allreduce(data, signal)  # here
-
-    form, signal = (on_host, [2]) if host else (in_kernel, [2, 1])
-    x = values(2, (1, 64), pl.FP32)
-    _, compiled = outcome(form(call, [1, 64], [1, 64], signal, pl.FP32), 2, tmp_path, x, (1, 64))
-    inside = [op for op in compiled.last_trace.operations() if op.kind in ("notify", "wait", "remote_load", "add")]
-    assert {op.kind for op in inside} == {"notify", "wait", "remote_load", "add"}
-    assert {compiled.last_trace.site(op).source for op in inside} == {"T.allreduce(data, signal)  # here"}
-    after = next(op for op in compiled.last_trace.operations() if op.kind == "store" and not op.writes[0].memory.buffer == "data_buf")
-    assert "here" not in compiled.last_trace.site(after).source
-
-
-def test_a_rank_that_stays_away_is_reported_at_the_call(tmp_path):
-    def call(_, data, signal):
-        if pld.rank(pld.get_comm_ctx(data)) != 1:
-            T.barrier(signal)
-
-    x = values(3, (1, 64), pl.FP32)
-    with pytest.raises(DeadlockError, match=r"T\.barrier\(signal\)"):
-        compiled_run(
-            in_kernel(call, [1, 64], [1, 64], [3, 1], pl.FP32), 3, tmp_path, x, np.zeros_like(x)
-        )
-
-
-def test_a_single_rank_has_nobody_to_wait_for(tmp_path):
-    x = values(1, (1, 64), pl.FP32)
-    y, compiled = outcome(
-        in_kernel(lambda _, d, s: T.allreduce(d, s), [1, 64], [1, 64], [1, 1], pl.FP32), 1, tmp_path, x, (1, 64)
-    )
-    assert_bits(y, x)
-    assert compiled.last_run.per_rank[0].notifies == 0
-
-
-@pytest.mark.parametrize("operation", ["maximum", "minimum"])
-def test_elementwise_extrema_of_tiles_and_scalars(operation, tmp_path):
-    def call(_, data, signal):
-        pick = getattr(pl.tile, operation)
-        tile = pick(pick(pl.load(data, [0, 0], [1, 64]), pl.load(data, [0, 64], [1, 64])), 1.0)
-        pl.store(tile, [0, 0], data)
-
-    x = values(1, (1, 128), pl.FP32)
-    y = np.zeros_like(x)
-    compiled = compiled_run(in_kernel(call, [1, 128], [1, 128], [1, 1], pl.FP32), 1, tmp_path, x, y)
-    pick = getattr(np, operation)
-    assert_bits([y[0, 0, :64]], [pick(pick(x[0, 0, :64], x[0, 0, 64:]), np.float32(1))])
-    name = operation[:3]
-    kinds = [op.kind for op in compiled.last_trace.operations() if op.pipe == "V"]
-    assert kinds == [name, f"{name}s"]

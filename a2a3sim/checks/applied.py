@@ -18,7 +18,7 @@ __all__ = ["Applied"]
 
 
 class _Facts:
-    """What one thread's waits say about one writer: after each, up to which update its notifies are applied."""
+    """What one thread's waits say about one writer: up to which update its notifies are then applied."""
 
     __slots__ = ("posts", "tops", "waits")
 

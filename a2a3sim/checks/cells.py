@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from a2a3sim.checks import messages
 from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.early_release import EarlyRelease, ref_of
 from a2a3sim.checks.events import READ, Cell, Update
@@ -25,7 +26,7 @@ def _observed(cell: Cell) -> list[Update]:
 def report_overflow(program: Program, folder: Folder) -> None:
     """Adds that take a cell past the end of int32."""
     for cell in program.cells.values():
-        if abs(cell.start) + sum(abs(u.value or 0) for u in cell.updates()) <= _HIGH:
+        if abs(cell.start) + program.greatest * program.count <= _HIGH:
             continue
         value = cell.start
         for update in _observed(cell):
@@ -34,17 +35,17 @@ def report_overflow(program: Program, folder: Folder) -> None:
             if not _LOW <= value <= _HIGH:
                 at = cell.offset // 4
                 folder.add(
-                    "overflow", "error", "signal", (ref_of(update),), cell.memory, at, at + 1, "cells", _overflowed
+                    "overflow",
+                    "error",
+                    "signal",
+                    (ref_of(update),),
+                    cell.memory,
+                    at,
+                    at + 1,
+                    "cells",
+                    messages.overflow,
                 )
                 break
-
-
-def _overflowed(told):
-    message = (
-        f"{told.by(0)} takes {told.place} past the end of int32; the cell wraps, and a wait for a larger value never "
-        f"ends or a smaller one passes at once.{told.more}"
-    )
-    return message, "Take used credits off again, so that the counter stays small."
 
 
 # ---- residue ----------------------------------------------------------------------------------------
@@ -87,116 +88,138 @@ def report_residue(
 
 def _left(folder: Folder, cell: Cell, update: Update, severity: str) -> None:
     at = cell.offset // 4
-    folder.add("residue", severity, None, (ref_of(update),), cell.memory, at, at + 1, "cells", _residue)
-
-
-def _residue(told):
-    message = (
-        f"When a launch ends, {told.place} are not back at their start value (last changed by {told.by(0)}); the window "
-        f"lives on, so the next launch finds them raised.{told.more}"
+    folder.add(
+        "residue", severity, None, (ref_of(update),), cell.memory, at, at + 1, "cells", messages.residue
     )
-    return message, "Take the used credits off at the end, or let the next launch count on from there."
 
 
 # ---- lines ------------------------------------------------------------------------------------------
 
 
 def report_line_shares(program: Program, clocks: Clocks, folder: Folder) -> None:
-    """Unordered writers of different bytes of one line, one of which writes the whole line back."""
-    lines: dict[tuple[int, int], dict[int, list[Update]]] = {}
-    dirty: set[tuple[int, int]] = set()
-    for cell in program.cells.values():
-        line = (cell.memory, cell.offset // _LINE)
-        for update in cell.updates():
-            if update.plain:
+    """Unordered writers of one line, of which one, a Set or a scalar store, writes the whole line back."""
+    if program.scalar_writes or any(cell.replaced for cell in program.cells.values()):
+        _Lines(program, clocks, folder).report()
+
+
+class _Lines:
+    """The lines that somebody writes back whole, and all their writers."""
+
+    def __init__(self, program: Program, clocks: Clocks, folder: Folder) -> None:
+        self.program, self.clocks, self.folder = program, clocks, folder
+        self.updates: dict[tuple[int, int], dict[int, list[Update]]] = {}
+        self.scalars: dict[tuple[int, int], list[int]] = {}
+        self.stores: dict[tuple[int, int], list[int]] = {}
+        sets = set()
+        for cell in program.cells.values():
+            line = (cell.memory, cell.offset // _LINE)
+            for update in cell.updates():
+                if not update.plain:
+                    self.updates.setdefault(line, {}).setdefault(update.column, []).append(update)
+                    if update.replaces:
+                        sets.add(line)
+        for number in program.scalar_writes:
+            region = self.region(number)
+            self.scalars.setdefault((region.memory, region.offset // _LINE), []).append(number)
+        self.whole = sorted(sets | set(self.scalars))
+        memories = {memory for memory, _ in self.whole}
+        for number, kind in enumerate(program.access_kind):
+            region = self.region(number)
+            if kind != READ and region.memory in memories:
+                for line in sorted({n for row in range(region.rows) for n in _lines_of(region, row)}):
+                    self.stores.setdefault((region.memory, line), []).append(number)
+
+    def region(self, number: int):
+        return self.program.regions[self.program.access_region[number]]
+
+    def report(self) -> None:
+        for line in self.whole:
+            by = self.updates.get(line, {})
+            for updates in by.values():
+                updates.sort(key=lambda u: u.index)
+            for column, mine in by.items():
+                for update in mine:
+                    if update.replaces:
+                        self._set(line, column, update)
+            for number in self.scalars.get(line, ()):
+                self._scalar_store(line, number)
+
+    def _set(self, line, column: int, update: Update) -> None:
+        """A Set against the updates of other cells of its line, and the stores to its other bytes."""
+        for q, others in self.updates[line].items():
+            if q == column:
                 continue
-            lines.setdefault(line, {}).setdefault(update.column, []).append(update)
-            if update.replaces:
-                dirty.add(line)
-    for line in sorted(dirty):
-        by = lines[line]
-        for updates in by.values():
-            updates.sort(key=lambda u: u.index)
-        for column, mine in by.items():
-            for update in mine:
-                if update.replaces:
-                    for q, others in by.items():
-                        if q != column:
-                            _first_elsewhere(update, unordered(clocks, update, others), folder)
-    _scalar_stores(program, clocks, folder, lines)
+            for other in unordered(self.clocks, update, others):
+                if other.cell is not update.cell:
+                    if not other.replaces or (column, update.index) < (q, other.index):
+                        self._share(line, ref_of(update), ref_of(other), "set")
+                    break
+        for number in self.stores.get(line, ()):
+            if not self._covers(number, update.cell.offset) and self._apart(update, number):
+                self._share(line, ref_of(update), _access_ref(self.program, number), "set")
+
+    def _scalar_store(self, line, number: int) -> None:
+        """A scalar store against the other stores to its line and the Adds to cells there."""
+        program, matrix, segment_of = self.program, self.clocks.matrix, self.clocks.segment_of
+        mine, row, offset = (
+            _access_ref(program, number),
+            program.access_row[number],
+            self.region(number).offset,
+        )
+        scalars = set(self.scalars[line])
+        for other in self.stores[line]:
+            its = program.access_row[other]
+            if (
+                program.access_thread[other] != program.access_thread[number]
+                and not (other in scalars and other < number)
+                and not self._covers(other, offset)
+                and matrix[its, program.column_of[row]] < segment_of[row]
+                and matrix[row, program.column_of[its]] < segment_of[its]
+            ):
+                self._share(line, mine, _access_ref(program, other), "scalar store")
+        for updates in self.updates.get(line, {}).values():
+            for update in updates:
+                if not update.replaces and update.cell.offset != offset and self._apart(update, number):
+                    self._share(line, mine, ref_of(update), "scalar store")
+                    break
+
+    def _covers(self, number: int, offset: int) -> bool:
+        region = self.region(number)
+        row = (offset - region.offset) // region.stride
+        return 0 <= row < region.rows and offset - region.offset - row * region.stride < region.row_bytes
+
+    def _apart(self, update: Update, number: int) -> bool:
+        """Is nothing known of the order of an update and an access?"""
+        program, matrix = self.program, self.clocks.matrix
+        row = program.access_row[number]
+        column = program.column_of[row]
+        return (
+            update.thread.index != program.access_thread[number]
+            and matrix[update.row, column] < program.segment_of[row]
+            and not self.clocks.applied.before(update, matrix[row])
+        )
+
+    def _share(self, line, mine: Ref, other: Ref, subtype: str) -> None:
+        memory, start = line[0], line[1] * _LINE
+        refs = tuple(sorted((mine, other), key=lambda r: (self.folder.site(r.op), r)))
+        self.folder.add(
+            "line-share",
+            "warning",
+            subtype,
+            refs,
+            memory,
+            start,
+            start + _LINE,
+            "bytes",
+            messages.line_shared,
+        )
 
 
-def _first_elsewhere(update: Update, others: list[Update], folder: Folder) -> None:
-    for other in others:
-        if other.cell is not update.cell:
-            if not (other.replaces and (other.column, other.index) < (update.column, update.index)):
-                _share(folder, update.cell.memory, ref_of(update), ref_of(other), other.cell.offset, 4, "set")
-            return
-
-
-def _share(folder: Folder, memory: int, mine: Ref, other: Ref, offset: int, nbytes: int, subtype: str) -> None:
-    line = offset // _LINE * _LINE
-    refs = tuple(sorted((mine, other), key=lambda r: (folder.site(r.op), r)))
-    folder.add("line-share", "warning", subtype, refs, memory, line, line + _LINE, "bytes", _shared)
-
-
-def _scalar_stores(program: Program, clocks: Clocks, folder: Folder, lines) -> None:
-    """Scalar stores (`pl.write`) against every other writer of their line."""
-    wanted: dict[tuple[int, int], list[int]] = {}
-    for number in program.scalar_writes:
-        region = program.regions[program.access_region[number]]
-        wanted.setdefault((region.memory, region.offset // _LINE), []).append(number)
-    if not wanted:
-        return
-    memories = {memory for memory, _ in wanted}
-    writers: dict[tuple[int, int], list[int]] = {}
-    for number, kind in enumerate(program.access_kind):
-        region = program.regions[program.access_region[number]]
-        if kind != READ and region.memory in memories:
-            for row in range(region.rows):
-                begin = region.offset + row * region.stride
-                for line in range(begin // _LINE, (begin + region.row_bytes - 1) // _LINE + 1):
-                    if (region.memory, line) in wanted:
-                        writers.setdefault((region.memory, line), []).append(number)
-    matrix, segment_of = clocks.matrix, clocks.segment_of
-    for line, numbers in sorted(wanted.items()):
-        for number in numbers:
-            row, mine = program.access_row[number], _access_ref(program, number)
-            column, region = program.column_of[row], program.regions[program.access_region[number]]
-            scalar = set(numbers)
-            for other in writers.get(line, ()):
-                other_row = program.access_row[other]
-                its = program.regions[program.access_region[other]]
-                apart = its.offset + its.row_bytes <= region.offset or its.offset >= region.offset + region.row_bytes
-                if (
-                    apart
-                    and program.access_thread[other] != program.access_thread[number]
-                    and not (other in scalar and other < number)
-                    and matrix[other_row, column] < segment_of[row]
-                    and matrix[row, program.column_of[other_row]] < segment_of[other_row]
-                ):
-                    _share(folder, line[0], mine, _access_ref(program, other), region.offset, 4, "scalar store")
-            for q, updates in lines.get(line, {}).items():
-                if q == column:
-                    continue
-                for update in updates:
-                    if (
-                        update.cell.offset != region.offset
-                        and not clocks.applied.before(update, matrix[row])
-                        and matrix[update.row, column] < segment_of[row]
-                    ):
-                        _share(folder, line[0], mine, ref_of(update), region.offset, 4, "scalar store")
-                        break
+def _lines_of(region, row: int) -> range:
+    begin = region.offset + row * region.stride
+    return range(begin // _LINE, (begin + region.row_bytes - 1) // _LINE + 1)
 
 
 def _access_ref(program: Program, number: int) -> Ref:
     thread = program.threads[program.access_thread[number]]
     return Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])
-
-
-def _shared(told):
-    message = (
-        f"{told.by(0)} and {told.by(1)} write different words of one {_LINE}-byte line ({told.place}) and nothing orders "
-        f"them; one of them writes the whole line back and can restore the other's old value.{told.more}"
-    )
-    return message, f"Put the words {_LINE} bytes apart (16 int32 each), or use AtomicAdd, which touches one word only."

@@ -20,7 +20,7 @@ __all__ = ["Clocks"]
 
 
 class Clocks:
-    """``matrix[row]``: how many segments of each component happen before what is in the segment, or are it."""
+    """``matrix[row]``: up to which segment of each component all happens before the row's own segment."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

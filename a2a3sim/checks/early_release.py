@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 import numpy as np
 
+from a2a3sim.checks import messages
 from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.epochs import Epochs
 from a2a3sim.checks.events import Update, Wait
@@ -54,7 +55,8 @@ class EarlyReleases:
             cell = wait.cell
             asked = wait.value - (0 if cell.replaced else own_sum(wait))
             earlier = cell.carried is not None and cell.fresh < asked <= cell.carried
-            yield wait, "an earlier launch" if earlier else "an earlier wait"
+            origin = "an earlier launch" if earlier else "an earlier wait"
+            yield wait, "plain data" if earlier and cell.origin == "data" else origin
         for solver in self.clocks.solvers:
             if isinstance(solver, Epochs):
                 yield from self._of_epochs(solver)
@@ -68,14 +70,16 @@ class EarlyReleases:
                 continue
             if wait.asked is not None:
                 level = cell.level.get(column, cell.fresh if cell.carried is None else cell.carried)
-                if cell.fresh < wait.asked <= level:
+                if cell.fresh < wait.asked <= level and wait.value > cell.fresh:
                     yield wait, "an earlier wait"
                 cell.level[column] = max(level, wait.asked)
                 continue
             needs = wait.needs
-            if not needs:
+            if wait.solver is not solver:
+                pass  # judged without clocks
+            elif not needs:
                 carried = cell.carried is not None and wait.holds(cell.carried) and not wait.holds(cell.fresh)
-                if carried and wait.solver is solver and not wait.own and wait.gain is None:
+                if carried and not wait.own and wait.gain is None:
                     yield wait, "an earlier launch"
             elif any(item in plain for item in needs.items()):
                 yield wait, "plain data"
@@ -115,8 +119,13 @@ class EarlyReleases:
             first = order[np.r_[True, key[order][1:] != key[order][:-1]]]
             self._pairs.append((x[first], y[first]))
 
-    def report(self, folder: Folder, accesses) -> None:
-        """Enter the findings: an error where the missing order would have prevented a race."""
+    def report(self, folder: Folder, accesses) -> dict[frozenset, tuple[str, int]]:
+        """Enter the findings: an error where the missing order would have prevented a race.
+
+        Returns:
+            For each race so explained, by its two lines, the line of the wait.
+        """
+        explained_races: dict[frozenset, tuple[str, int]] = {}
         if self._pairs:
             x = np.concatenate([p[0] for p in self._pairs])
             y = np.concatenate([p[1] for p in self._pairs])
@@ -134,6 +143,8 @@ class EarlyReleases:
                     k = explained[0]
                     early.race = (int(x[k]), int(y[k]))
                     grave.add((folder.site(wait.op), wait.cell.memory))
+                    lines = {folder.site(self.program.access_op[n]) for n in early.race}
+                    explained_races.setdefault(frozenset(lines), folder.site(wait.op))
         for early in self.found:
             wait = early.wait
             severity = "error" if (folder.site(wait.op), wait.cell.memory) in grave else "warning"
@@ -148,37 +159,21 @@ class EarlyReleases:
                 at,
                 at + 1,
                 "cells",
-                self._teller(early, accesses),
+                self._teller(early),
             )
+        return explained_races
 
-    def _teller(self, early: EarlyRelease, accesses):
-        program = self.program
+    def _teller(self, early: EarlyRelease):
+        program, wait = self.program, early.wait
+
+        def words(number: int) -> str:
+            op = program.access_op[number]
+            file, line = program.source.site(op)
+            return f"{program.source.kind(op)} at {file}:{line}"
 
         def told(t):
-            wait, cell = early.wait, early.wait.cell
             condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value}"
-            if early.origin == "plain data":
-                why = "a plain write to the cell's bytes, which is no credit"
-            else:
-                why = f"credits that {early.origin} on the cell had already needed"
-            message = (
-                f"{t.by(0)} ({condition} on cell {cell.offset // 4} of {t.name}) is met by {why}, so it does not wait "
-                f"for {t.by(1)}.{t.more}"
-            )
-            if early.race is not None:
-                access, other = (program.access_op[k] for k in early.race)
-                file, line = program.source.site(access)
-                file2, line2 = program.source.site(other)
-                message += (
-                    f" That is why {program.source.kind(access)} at {file}:{line} and "
-                    f"{program.source.kind(other)} at {file2}:{line2} race."
-                )
-            fix = (
-                "Give each use its own count (Add 1 and wait for Ge k in the k-th use), or its own cell, or take the "
-                "used credits off again after the wait (notify the own cell with Add of their negative number)."
-            )
-            if early.origin == "an earlier launch":
-                fix += " Over launches, pass the count on as an argument instead of restarting it."
-            return message, fix
+            raced = None if early.race is None else tuple(words(number) for number in early.race)
+            return messages.early_release(t, wait.cell.offset // 4, condition, early.origin, raced)
 
         return told

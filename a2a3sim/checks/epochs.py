@@ -12,7 +12,7 @@ import numpy as np
 
 from a2a3sim.checks.events import Cell, Update, Wait
 
-__all__ = ["Epoch", "Epochs"]
+__all__ = ["Epoch", "Epochs", "weighted_statistic"]
 
 
 class Epoch:
@@ -129,8 +129,6 @@ class Epochs:
                 if rise:
                     rows.append(update.row)
                     weights.append(rise)
-        from a2a3sim.checks.guarantee import weighted_statistic
-
         wait.gain = weighted_statistic(clocks.matrix[rows], np.array(weights), need)
         for q, updates in rest.items():
             spare = sum(rises[q]) - (total - need)
@@ -182,3 +180,10 @@ def _in_order(opening: Update | None, updates: list[Update], applied) -> bool:
         else:
             adds.append(update)
     return True
+
+
+def weighted_statistic(stack: np.ndarray, weights: np.ndarray, need: int) -> np.ndarray:
+    """Per column the smallest clock such that the updates with at most that clock weigh at least ``need``."""
+    order = np.argsort(stack, axis=0, kind="stable")
+    short = np.cumsum(np.asarray(weights)[order], axis=0) < need
+    return np.take_along_axis(stack, np.take_along_axis(order, short.sum(axis=0)[None], 0), 0)[0]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from a2a3sim.checks.wording import ranks_text
 
-__all__ = ["Finding", "Folder", "Ref"]
+__all__ = ["Finding", "Folder", "Ref", "Told"]
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -52,7 +52,9 @@ class Finding:
     @property
     def verdict(self) -> tuple:
         """What may not depend on the schedule: everything but the subtype and the wording."""
-        where = self.where and tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in self.where.items())
+        where = self.where and tuple(
+            (k, tuple(v) if isinstance(v, list) else v) for k, v in self.where.items()
+        )
         return (self.kind, self.severity, tuple(self.sites), tuple(self.ranks), tuple(self.pairs), where)
 
 
@@ -95,7 +97,7 @@ class Folder:
         Args:
             refs: the operations that take part.
             memory: number of the memory object; ``low`` … ``high`` its bytes or cells (``unit``).
-            text: ``text(fold)`` gives message and fix, called once with `_Told` of the folded finding.
+            text: ``text(fold)`` gives message and fix, called once with `Told` of the folded finding.
             group: keeps apart what else would fold.
             tuples: acting ranks of the occurrences, if there are several.
         """
@@ -120,7 +122,7 @@ class Folder:
         found = []
         for (kind, severity, name, unit, sites, _), fold in self._folds.items():
             subtype = max(fold.subtypes, key=lambda s, f=fold: (f.subtypes[s], s or ""))
-            told = _Told(self, kind, subtype, name, unit, fold)
+            told = Told(self, kind, subtype, name, unit, fold)
             message, fix = fold.text(told)
             found.append(
                 Finding(
@@ -141,7 +143,7 @@ class Folder:
         return found
 
 
-class _Told:
+class Told:
     """What a message may speak of: the folded finding's representative occurrence and its extent."""
 
     def __init__(self, folder: Folder, kind, subtype, name, unit, fold: _Fold) -> None:
@@ -152,6 +154,7 @@ class _Told:
         self.low, self.high = fold.low, fold.high
         self.owners = sorted(fold.owners)
         self.ranks = sorted({rank for t in fold.tuples for rank in t})
+        self.threads = folder.program.threads
 
     def op(self, k: int) -> str:
         """The k-th operation in words."""
@@ -176,4 +179,3 @@ class _Told:
         if self.count == 1:
             return ""
         return f" ({self.count} such cases on {ranks_text(self.ranks)}; this is one.)"
-

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+from itertools import pairwise
+
 from a2a3sim.checks.events import ADD, READ, WRITE, Cell, ThreadSpec
 from a2a3sim.checks.findings import Finding
 from a2a3sim.checks.happens_before import check_program
-from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.history import HistoryState, wrapped
 from a2a3sim.checks.program import Program
 from a2a3sim.models.operation import UNKNOWN
 
-__all__ = ["TraceSource", "check", "program_of"]
+__all__ = ["TraceSource", "check", "forms_used", "program_of"]
 
 _NEVER = 1 << 62
 
@@ -25,7 +28,13 @@ def check(
         kept: the windows outlive this call.
         set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
     """
-    return check_program(program_of(trace), history, kept, set_writes_line)
+    collecting = gc.isenabled()
+    gc.disable()  # the many records made here hold no cycles; looking for some costs more than the checks
+    try:
+        return check_program(program_of(trace), history, kept, set_writes_line)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class TraceSource:
@@ -53,7 +62,7 @@ class TraceSource:
         return time if time != UNKNOWN else _NEVER
 
     def written(self, op, cell: Cell) -> int | None:
-        """The value that a plain write gave a cell, told by what was seen in it next; None if nothing tells."""
+        """The value that a plain write gave a cell: what was seen in it next; None if nothing tells."""
         time = self.when(op, True)
         after = [(u.op.applied, u.op) for u in cell.updates() if not u.plain and u.op.applied >= time]
         after += [(w.op.end, w.op) for w in cell.waits if w.done and w.op.end >= time]
@@ -63,6 +72,29 @@ class TraceSource:
         if following.kind == "wait":
             return following.seen
         return following.seen - following.value if following.action == "add" else None
+
+    @staticmethod
+    def found(cell: Cell) -> int | None:
+        """The value that the call found in a cell, by its first update or wait; None if nothing tells."""
+        seen = [(u.op.applied, u.op) for u in cell.updates() if u.op.applied != UNKNOWN]
+        seen += [(w.op.end, w.op) for w in cell.waits if w.done]
+        if not seen:
+            return None
+        first = min(seen, key=lambda item: item[0])[1]
+        if first.kind == "wait":
+            return first.seen
+        return wrapped(first.seen - first.value) if first.action == "add" else None
+
+
+def forms_used(trace) -> list[str]:
+    """Which forms of signalling a run used: what its verdict rests on."""
+    forms = {"Add": False, "Set": False, "Ge": False, "Eq": False, "negative Add by another rank": False}
+    for op in trace.operations():
+        if op.cell is not None:
+            forms[op.action.capitalize()] = True
+            if op.action == "add" and op.value < 0 and op.cell[0].rank != op.lane.rank:
+                forms["negative Add by another rank"] = True
+    return [form for form, used in forms.items() if used]
 
 
 def program_of(trace) -> Program:
@@ -94,8 +126,10 @@ def _edges(trace, groups: dict[tuple, int]) -> list[tuple[int, int]]:
             a, b = groups.get((call, *earlier)), groups.get((call, *later))
             if a is not None and b is not None:
                 edges.add((a, b))
-    for earlier, later in zip(calls, calls[1:], strict=False):
-        edges |= {(a, b) for g, a in groups.items() if g[0] == earlier for h, b in groups.items() if h[0] == later}
+    for earlier, later in pairwise(calls):
+        edges |= {
+            (a, b) for g, a in groups.items() if g[0] == earlier for h, b in groups.items() if h[0] == later
+        }
     return sorted(edges)
 
 
@@ -120,7 +154,9 @@ class _Entry:
 
     def region(self, access) -> int:
         memory, offset, rows, row_bytes, stride = access
-        found = self.regions[access] = self.program.region(self.memory(memory), offset, row_bytes, rows, stride)
+        found = self.regions[access] = self.program.region(
+            self.memory(memory), offset, row_bytes, rows, stride
+        )
         return found
 
     def cell(self, where) -> Cell:
@@ -134,6 +170,8 @@ class _Entry:
         regions, cells = self.regions, self.cells
         access, notify, wait = program.access, program.notify, program.wait
         for op in operations:
+            if op.pipe == "V":
+                continue
             if op.reads:
                 for place in op.reads:
                     region = regions.get(place)
@@ -142,7 +180,9 @@ class _Entry:
                 kind = ADD if op.atomic else WRITE
                 for place in op.writes:
                     region = regions.get(place)
-                    number = access(thread, kind, self.region(place) if region is None else region, op, op.pipe)
+                    number = access(
+                        thread, kind, self.region(place) if region is None else region, op, op.pipe
+                    )
                     if op.pipe == "S":
                         program.scalar_writes.append(number)
             elif op.cell is not None:
@@ -152,7 +192,9 @@ class _Entry:
                 action = op.action
                 if op.kind == "notify":
                     applied = op.applied
-                    notify(thread, cell, op.value, action == "set", op, applied if applied != UNKNOWN else _NEVER)
+                    notify(
+                        thread, cell, op.value, action == "set", op, applied if applied != UNKNOWN else _NEVER
+                    )
                 else:
                     done = op.end != UNKNOWN
                     wait(thread, cell, op.value, action == "eq", op, op.end if done else _NEVER, done)

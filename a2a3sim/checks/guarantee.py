@@ -13,7 +13,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from a2a3sim.checks.epochs import Epochs
+from a2a3sim.checks.epochs import Epochs, weighted_statistic
 from a2a3sim.checks.events import Cell, Wait
 from a2a3sim.checks.program import Program
 
@@ -32,12 +32,11 @@ def own_sum(wait: Wait) -> int:
 
 
 def _profile(cell: Cell, column: int):
-    """The values one writer alone gives the cell, if they never fall: ('sums' or 'values', list), else None."""
+    """The values that one writer alone gives the cell, as ('sums' or 'values', list); None if they fall."""
     updates = cell.by[column]
-    if not any(u.replaces for u in updates):
-        if min(u.value for u in updates) < 0:
-            return None
-        return ("sums", list(accumulate(u.value for u in updates)))
+    if not cell.replaced or not any(u.replaces for u in updates):
+        given = [u.value for u in updates]
+        return None if min(given) < 0 else ("sums", list(accumulate(given)))
     values, value = [], cell.start
     for update in updates:
         after = update.value if update.replaces else value + update.value
@@ -85,7 +84,9 @@ def settle(program: Program) -> tuple[list, list[Wait]]:
             if profile is None or (wait.own and cell.replaced):
                 solver = shared.get(column)
                 if solver is None:
-                    simple = writer is None and not cell.plain and not cell.replaced and _only_rise(cell, column)
+                    simple = (
+                        writer is None and not cell.plain and not cell.replaced and _only_rise(cell, column)
+                    )
                     solver = shared[column] = Tally(cell, column) if simple else Epochs(cell, column)
                     solvers.append(solver)
                 wait.solver = solver
@@ -106,8 +107,10 @@ def settle(program: Program) -> tuple[list, list[Wait]]:
             if asked > reached:
                 if wait.done:
                     level[column] = asked
-            elif asked > fresh:
-                covered.append(wait)
+            elif asked > fresh and wait.value > fresh:
+                covered.append(
+                    wait
+                )  # unless it asks for nothing, or for nothing beyond what was taken off again
     return solvers, covered
 
 
@@ -177,7 +180,9 @@ class Tally:
             wait.gain = weighted_statistic(stack, values, need)
         # An update is needed itself if all the others, less its writer's later ones, stay below need.
         writer = self.writer[candidates]
-        spare = np.bincount(writer, weights=values, minlength=len(self.writers)).astype(np.int64) - (total - need)
+        spare = np.bincount(writer, weights=values, minlength=len(self.writers)).astype(np.int64) - (
+            total - need
+        )
         needed = self.before[candidates] - self.known_of[writer] < spare[writer]
         if needed.any():
             taken = candidates[needed]
@@ -189,10 +194,3 @@ class Tally:
             wait.needs = {self.writers[k]: int(last[k]) for k in np.flatnonzero(last >= 0)}
             while self.low < high and not self.open[self.order[self.low]]:
                 self.low += 1
-
-
-def weighted_statistic(stack: np.ndarray, weights: np.ndarray, need: int) -> np.ndarray:
-    """Per column the smallest clock such that the updates with at most that clock weigh at least ``need``."""
-    order = np.argsort(stack, axis=0, kind="stable")
-    short = np.cumsum(np.asarray(weights)[order], axis=0) < need
-    return np.take_along_axis(stack, np.take_along_axis(order, short.sum(axis=0)[None], 0), 0)[0]

@@ -26,15 +26,15 @@ def check_program(
         kept: the windows outlive this call.
         set_writes_line: a Set writes its whole 64-byte line back.
     """
+    plain = mark_plain_accesses(program)
     if history is not None:
         history.load(program)
-    plain = mark_plain_accesses(program)
     clocks = Clocks(program)
     folder = Folder(program)
     early = EarlyReleases(program, clocks)
     accesses = Accesses(program, clocks)
     report_races(folder, accesses, watchers=[early.watch] if early.found else [])
-    early.report(folder, accesses)
+    explained = early.report(folder, accesses)
     if plain:
         report_cell_races(program, clocks, folder, plain)
     undefined = report_lost_credits(program, clocks, folder)
@@ -44,4 +44,9 @@ def check_program(
     report_residue(program, folder, kept, early.found, undefined)
     if history is not None and kept:
         history.store(program, clocks)
-    return folder.findings()
+    findings = folder.findings()
+    for finding in findings:
+        wait = explained.get(frozenset(finding.sites)) if finding.kind == "race" else None
+        if wait is not None:
+            finding.message += f" The wait at {wait[0]}:{wait[1]} should order them but is released early."
+    return findings

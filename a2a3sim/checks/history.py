@@ -62,6 +62,11 @@ class HistoryState:
                 cell.start, cell.carried = known.value, known.needed
                 if known.value != cell.fresh:
                     cell.origin = "launch"
+            found = None if cell.plain else program.source.found(cell)
+            if found is not None and found != cell.start:
+                # Bytes of the window that served as data before: no credits at all.
+                cell.start = cell.carried = found
+                cell.origin = "data"
 
     def store(self, program: Program, clocks: Clocks) -> None:
         """Take over the values at the end of a call."""
@@ -76,7 +81,9 @@ class HistoryState:
                 continue
             value = final_value(cell, updates)
             self._cells[key] = CellHistory(
-                value, _needed(cell, updates, value), program.source.site(updates[-1].op) if program.source else None
+                value,
+                _needed(cell, updates, value),
+                program.source.site(updates[-1].op) if program.source else None,
             )
 
 
@@ -99,7 +106,7 @@ def _needed(cell: Cell, updates, value: int) -> int | None:
         if last is None:
             return None
         needed = any(w.needs.get(last.column, -1) >= last.index for w in cell.waits)
-        return value if needed else None
+        return value if needed else min(value, _level(cell))
     readers = {w.column for w in cell.waits}
     taken = sum(u.value for u in updates if u.column in readers or u.value < 0)
     return _level(cell) + taken

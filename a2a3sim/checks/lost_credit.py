@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 import numpy as np
 
+from a2a3sim.checks import messages
 from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.early_release import ref_of
 from a2a3sim.checks.epochs import Epoch, Epochs
@@ -19,7 +20,7 @@ __all__ = ["report_cell_races", "report_lost_credits", "unordered"]
 
 
 def unordered(clocks: Clocks, update: Update, others: list[Update]) -> list[Update]:
-    """Of one other thread's updates, in program order, those that may be applied before or after ``update``."""
+    """Of one other thread's updates, in program order, those not ordered with ``update``."""
     pair = clocks.applied.pair
     low = bisect_left(others, True, key=lambda u: not pair(u, update))
     high = bisect_left(others, True, low, key=lambda u: pair(update, u))
@@ -65,7 +66,14 @@ def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> bool:
                     refs = (ref_of(update), ref_of(other))
                     if other.replaces:
                         refs = tuple(sorted(refs, key=lambda r: (folder.site(r.op), r)))
-                    _add(folder, "error", "plain write" if update.plain else "set", refs, cell, _wiped)
+                    _add(
+                        folder,
+                        "error",
+                        "plain write" if update.plain else "set",
+                        refs,
+                        cell,
+                        messages.credit_wiped,
+                    )
     return undefined
 
 
@@ -102,7 +110,7 @@ def _against_waits(solver: Epochs, clocks: Clocks, folder: Folder) -> None:
                 subtype,
                 (ref_of(culprit), ref_of(wait)),
                 cell,
-                _missed if stuck else _delayed,
+                messages.credit_missed if stuck else messages.credit_delayed,
             )
 
 
@@ -171,22 +179,10 @@ def _simple_overshoot(wait: Wait, clocks: Clocks, folder: Folder) -> None:
 
 
 def _overshot(folder: Folder, wait: Wait, late: Update, final: int) -> None:
-    cell = wait.cell
-    asked = wait.value
-
     def told(t):
-        message = (
-            f"{t.by(0)} looks for exactly {asked}, but {t.by(1)} does not wait until it has looked, and the cell ends "
-            f"at {final}: if rank {t.refs[0].rank} is slow the value passes by and it waits for ever (possible "
-            f"deadlock).{t.more}"
-        )
-        fix = (
-            "Wait with Ge on a counter that only grows, or let the notifier wait for an acknowledgement before it "
-            "changes the cell again."
-        )
-        return message, fix
+        return messages.overshoot(t, wait.value, final)
 
-    _add(folder, "error", None, (ref_of(wait), ref_of(late)), cell, told, "overshoot")
+    _add(folder, "error", None, (ref_of(wait), ref_of(late)), wait.cell, told, "overshoot")
 
 
 # ---- plain accesses to cells against updates --------------------------------------------------------
@@ -225,54 +221,6 @@ def report_cell_races(program: Program, clocks: Clocks, folder: Folder, plain: l
                     cell.offset,
                     cell.offset + 4,
                     "bytes",
-                    _cell_written if write else _cell_read,
+                    messages.cell_written if write else messages.cell_read,
                     "cell",
                 )
-
-
-def _wiped(told):
-    message = (
-        f"{told.by(0)} replaces the value of {told.place} and is not ordered with {told.by(1)}: the one that is "
-        f"applied last wins, so a credit can be lost or come back.{told.more}"
-    )
-    fix = (
-        "Use AtomicAdd for all updates of the cell (clear it by adding the negative number of credits used), or give "
-        "each writer its own cell."
-    )
-    return message, fix
-
-
-def _missed(told):
-    message = (
-        f"{told.by(0)} can lower {told.place} before {told.by(1)} has seen it: the credit is lost and the wait never "
-        f"ends.{told.more}"
-    )
-    return message, "Let the core that waits take the credits off itself, after the wait (notify to the own rank)."
-
-
-def _delayed(told):
-    message = (
-        f"{told.by(0)} can lower {told.place} between two looks of {told.by(1)}, which then takes a later credit "
-        f"for the one it missed.{told.more}"
-    )
-    return message, "Let the core that waits take the credits off itself, after the wait (notify to the own rank)."
-
-
-def _cell_written(told):
-    message = (
-        f"{told.by(1)} writes bytes that are signal cells ({told.place}) and nothing orders it with {told.by(0)}: the "
-        f"notify may be wiped out, or the written value counted on top.{told.more}"
-    )
-    fix = (
-        f"Clear cells before any peer can notify them (a barrier in between), or clear them with a notify to the own "
-        f"rank; keep data and cells of {told.name} apart."
-    )
-    return message, fix
-
-
-def _cell_read(told):
-    message = (
-        f"{told.by(1)} reads a signal cell ({told.place}) that {told.by(0)} changes without any order between them; a "
-        f"plain read is no wait.{told.more}"
-    )
-    return message, "Use a wait where the value orders anything, or read after a wait that needs all the updates."

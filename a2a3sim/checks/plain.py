@@ -63,7 +63,7 @@ def _entered(program: Program, cell: Cell, number: int, kind: int) -> Update:
         thread,
         program.access_row[number],
         program.access_index[number],
-        program.known_values.get(number) if kind != ADD else None,
+        program.source.written(op, cell) if kind != ADD else None,
         kind != ADD,
         op,
         program.source.when(op, True),

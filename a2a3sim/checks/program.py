@@ -7,6 +7,7 @@ kernels of a rank are ordered by the tensors they pass on.
 
 from __future__ import annotations
 
+from a2a3sim.checks.components import components
 from a2a3sim.checks.events import ADD, READ, WRITE, Cell, Memory, Region, Thread, ThreadSpec, Update, Wait
 
 __all__ = ["Program"]
@@ -22,14 +23,15 @@ class Program:
         edges: pairs of groups; all threads of the first have ended before any of the second starts.
         explicit: only fences order a core's pipes; each pipe then has clock components of its own.
         source: what the findings need to know about operations: ``site(op)`` → (file, line),
-            ``kind(op)`` → a word, ``when(op)`` → int.
+            ``kind(op)`` → a word, ``when(op, write)`` → observed time, ``written(op, cell)`` → value that a
+            plain write gave a cell, or None; ``found(cell)`` → value at the start of the call, or None.
     """
 
     def __init__(self, threads: list[ThreadSpec], edges=(), explicit: bool = False, source=None) -> None:
         self.explicit = explicit
         self.source = source
         self.complete = True  # the run came to its end
-        columns, self.scalar_columns = _columns(threads, edges)
+        columns, self.scalar_columns = components(threads, edges)
         self.threads = [
             Thread(k, t.rank, t.core, t.rank if t.device is None else t.device, t.group, c, t.launch)
             for k, (t, c) in enumerate(zip(threads, columns, strict=True))
@@ -54,7 +56,9 @@ class Program:
         self.column_of: list[int] = []
         self.segment_of: list[int] = []
         self.acquires_of: list[list] = []
-        self.release_of: dict[int, object] = {}  # row -> its first notify to another rank
+        self.release_of: dict[
+            int, tuple
+        ] = {}  # row -> number and operation of the first notify that others see
         self.rows_of: list[list[int]] = [[] for _ in range(self.columns)]
         # Accesses, column-wise.
         self.access_region: list[int] = []
@@ -65,14 +69,14 @@ class Program:
         self.access_op: list = []
         self.issue_row: list[int] = []  # explicit fences: the scalar pipe's segment at the issue
         self.scalar_writes: list[int] = []
-        self.known_values: dict[int, int] = {}  # access -> value it wrote, for plain writes to cells
         self.regions: list[Region] = []
         self._region_ids: dict[tuple, int] = {}
         self.memories: list[Memory] = []
         self._memory_ids: dict = {}
         self.cells: dict[tuple[int, int], Cell] = {}
         self.waits_of: list[list[Wait]] = [[] for _ in range(self.scalar_columns)]
-        self.count = 0
+        self.greatest = 0  # largest amount by which a notify changes a cell
+        self.count = 0  # of accesses, notifies and waits: numbers them in the order of entry
 
     # ---- names ------------------------------------------------------------------------------------
 
@@ -159,13 +163,11 @@ class Program:
         """A plain read."""
         return self.access(thread, READ, region, op, pipe)
 
-    def write(self, thread: Thread, region: int, op, pipe: str = "MTE3", value: int | None = None) -> int:
-        """A plain write; ``value`` if it is known and the region may be a signal cell."""
+    def write(self, thread: Thread, region: int, op, pipe: str = "MTE3") -> int:
+        """A plain write."""
         number = self.access(thread, WRITE, region, op, pipe)
         if pipe == "S":
             self.scalar_writes.append(number)
-        if value is not None:
-            self.known_values[number] = value
         return number
 
     def add(self, thread: Thread, region: int, op, pipe: str = "MTE3") -> int:
@@ -179,23 +181,28 @@ class Program:
             if thread.state:
                 self._segment(thread)
             thread.state = _RELEASED if thread.shared else _ACCESSED
+            if thread.shared:
+                self.release_of.setdefault(thread.row, (self.count, op))
         else:
             if thread.state == _ACQUIRED:
                 self._segment(thread)
             thread.state = _RELEASED
-            self.release_of.setdefault(thread.row, op)
+            self.release_of.setdefault(thread.row, (self.count, op))
         column = thread.column
         update = Update(cell, thread, thread.row, self.count, value, replaces, op, when)
         self.count += 1
         if replaces:
             cell.replaced = True
+        self.greatest = max(self.greatest, abs(value))
         updates = cell.by.get(column)
         if updates is None:
             cell.by[column] = [update]
         else:
             updates.append(update)
 
-    def wait(self, thread: Thread, cell: Cell, value: int, equal: bool, op, when: int, done: bool = True) -> None:
+    def wait(
+        self, thread: Thread, cell: Cell, value: int, equal: bool, op, when: int, done: bool = True
+    ) -> None:
         """``Ge`` or ``Eq`` (``equal``) on a cell, over at ``when``; not ``done`` if it never ended."""
         column = thread.column
         own = cell.by.get(column)
@@ -220,7 +227,7 @@ class Program:
         thread.state = _ACQUIRED
 
     def fence(self, thread: Thread, everywhere: bool = True) -> None:
-        """Explicit fences: the core's earlier accesses are over; its stores visible, at least on its device."""
+        """Explicit fences: the core's earlier accesses are over, its stores visible, maybe only nearby."""
         if not self.explicit:
             return
         for _, rows, _ in thread.pipes.values():
@@ -240,42 +247,3 @@ class Program:
             self._ends[thread.group].append(row)
         else:
             self.complete = False
-
-
-def _columns(threads: list[ThreadSpec], edges) -> tuple[list[int], int]:
-    """Each thread's clock component: that of an earlier thread which is over before it starts, if there is one."""
-    before: dict[int, list[int]] = {}
-    for earlier, later in edges:
-        before.setdefault(later, []).append(earlier)
-    closed: dict[int, frozenset[int]] = {}
-
-    def ancestors(group: int) -> frozenset[int]:
-        stack = [group]
-        while stack:
-            top = stack[-1]
-            missing = [g for g in before.get(top, ()) if g not in closed]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            if top not in closed:
-                parts = [closed[g] | {g} for g in before.get(top, ())]
-                closed[top] = frozenset().union(*parts)
-        return closed[group]
-
-    tails: list[tuple[int, int, int]] = []  # per component: rank, core, group of its last thread
-    of_rank: dict[int, list[int]] = {}
-    columns = []
-    for t in threads:
-        over = ancestors(t.group)
-        free = [c for c in of_rank.get(t.rank, ()) if tails[c][2] in over]
-        same = [c for c in free if tails[c][1] == t.core]
-        if free:
-            column = same[0] if same else free[0]
-            tails[column] = (t.rank, t.core, t.group)
-        else:
-            column = len(tails)
-            tails.append((t.rank, t.core, t.group))
-            of_rank.setdefault(t.rank, []).append(column)
-        columns.append(column)
-    return columns, len(tails)

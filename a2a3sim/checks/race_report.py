@@ -6,6 +6,7 @@ import numpy as np
 
 from a2a3sim.checks.events import READ
 from a2a3sim.checks.findings import Folder, Ref
+from a2a3sim.checks.messages import race, unfenced
 from a2a3sim.checks.races import Accesses, data_races
 
 __all__ = ["report_races"]
@@ -18,9 +19,9 @@ def report_races(folder: Folder, accesses: Accesses, watchers=()) -> None:
         watchers: each is told of all racing pairs, as ``watcher(accesses, a, b)``.
     """
     report = _Report(folder, accesses)
-    for a, b in data_races(accesses):
-        swap = (accesses.kind[a] == READ) & (accesses.kind[b] != READ)
-        a, b = np.where(swap, b, a), np.where(swap, a, b)  # the write first
+    for x, y in data_races(accesses):
+        swap = (accesses.kind[x] == READ) & (accesses.kind[y] != READ)
+        a, b = np.where(swap, y, x), np.where(swap, x, y)  # the write first
         report.enter(a, b)
         if accesses.program.explicit:
             report.unfenced(a, b)
@@ -75,16 +76,17 @@ class _Report:
         for k, at in enumerate(begin.tolist()):
             first, second, n = self.ref(int(a[at])), self.ref(int(b[at])), int(count[k])
             if both_write[order[at]]:
-                subtype = "WAW"
                 if (self.folder.site(second.op), second) < (self.folder.site(first.op), first):
                     first, second = second, first
+                subtypes = {"WAW": n}
             else:
-                subtype = "RAW" if 2 * int(raw[k]) >= n else "WAR"
-            memory = int(accesses.memory[a[at]])
-            group = "WAW" if subtype == "WAW" else "RW"
-            self.folder.add(
-                "race", "error", subtype, (first, second), memory, int(low[k]), int(high[k]), "bytes", _race, group, n
-            )
+                subtypes = {"RAW": int(raw[k]), "WAR": n - int(raw[k])}
+            place = (int(accesses.memory[a[at]]), int(low[k]), int(high[k]), "bytes")
+            for subtype, times in subtypes.items():
+                if times:
+                    self.folder.add(
+                        "race", "error", subtype, (first, second), *place, race, len(subtypes), times
+                    )
 
     def unfenced(self, a: np.ndarray, b: np.ndarray) -> None:
         """Pairs that only race because a's pipe had not been waited for when a notify of its core left."""
@@ -93,7 +95,10 @@ class _Report:
         if self.releases is None:
             rows = sorted(program.release_of)
             keyed = sorted((program.column_of[row] << 40 | program.segment_of[row], row) for row in rows)
-            self.releases = np.array([k for k, _ in keyed], np.int64), np.array([r for _, r in keyed], np.int64)
+            self.releases = (
+                np.array([k for k, _ in keyed], np.int64),
+                np.array([r for _, r in keyed], np.int64),
+            )
             self.scalar = np.array([t.column for t in program.threads])[accesses.thread]
             self.issued = np.array(program.segment_of)[np.array(program.issue_row, np.int64)]
         keys, rows = self.releases
@@ -112,7 +117,7 @@ class _Report:
                 continue
             told.add((access, int(b[k])))
             mine = self.ref(access)
-            notified = Ref(mine.rank, mine.thread, _index_of(program, notify), program.release_of[notify])
+            notified = Ref(mine.rank, mine.thread, *program.release_of[notify])
             drained = bool(accesses.stores[access]) and (
                 clocks.matrix[notify, accesses.column[access] - 1] >= accesses.segment[access]
             )
@@ -127,58 +132,5 @@ class _Report:
                 int(low),
                 int(high),
                 "bytes",
-                _unfenced,
+                unfenced,
             )
-
-
-def _index_of(program, row: int) -> int:
-    op = program.release_of[row]
-    for cell in program.cells.values():
-        for update in cell.by.get(program.column_of[row], ()):
-            if update.op is op:
-                return update.index
-    return -1
-
-
-def _race(told):
-    first, second = told.by(0), told.by(1)
-    if told.subtype == "WAW":
-        message = (
-            f"{first} and {second} both write {told.place} and nothing orders them: which value stays depends on "
-            f"the schedule.{told.more}"
-        )
-        fix = (
-            f"Let one of them wait for a notify that the other rank sends after its write, or give each writer "
-            f"bytes of its own in {told.name}."
-        )
-    elif told.subtype == "RAW":
-        message = (
-            f"{second} takes bytes that {first} writes ({told.place}), but no wait guarantees that the write is "
-            f"over by then: on another schedule the old bytes are read.{told.more}"
-        )
-        fix = (
-            f"Let rank {told.refs[0].rank} notify after the write and rank {told.refs[1].rank} wait, before it "
-            f"reads, for a value that only this notify can bring about."
-        )
-    else:
-        message = (
-            f"{first} may overwrite {told.place} while {second} has still to read it: no wait guarantees that the "
-            f"read is over.{told.more}"
-        )
-        fix = (
-            f"Let rank {told.refs[0].rank} wait, before it writes again, for a notify that rank "
-            f"{told.refs[1].rank} sends after its read (a closing barrier or a credit), or alternate two buffers."
-        )
-    return message, fix
-
-
-def _unfenced(told):
-    if told.subtype == "not visible":
-        state, cure = "has left the core but need not be visible to other devices", "pl.system.fence()"
-    else:
-        state, cure = "may still be under way in its pipe", "pl.system.fence()"
-    message = (
-        f"{told.by(0)} leaves while {told.op(1)} before it ({told.place}) {state}: {told.by(2)} relies on the "
-        f"notify and is not ordered with it.{told.more}"
-    )
-    return message, f"Put {cure} between the two; a barrier after the notify does not add the missing order."

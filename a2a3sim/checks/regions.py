@@ -50,7 +50,7 @@ def _rectangles_meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     same = ~one & (p[:, 4] == q[:, 4])
     k = np.flatnonzero(one)
     if len(k):
-        # A run [s, s + n) against rows i·stride … i·stride + row: some row begins before its end and ends after it.
+        # A run [s, s + n) meets rows i·stride … i·stride + row: one begins before its end and ends after s.
         rows_are_q = p[k, 2] == 1
         many = np.where(rows_are_q[:, None], q[k], p[k])
         run = np.where(rows_are_q[:, None], p[k], q[k])

@@ -1,4 +1,4 @@
-"""One order of all segments in which every wait finds what it needs: the walk along which clocks are computed.
+"""One order of all segments in which every wait finds what it needs, to compute clocks along.
 
 Any order that some schedule could have produced will do. The verdict does not depend on which.
 """
@@ -63,7 +63,9 @@ class _Walk:
             if len(self.order) < total:
                 # Only ties in the observed times can hold everybody up: let the earliest pass.
                 self.forced = True
-                waiting = [c for c in range(self.program.columns) if self.next[c] < len(self.program.rows_of[c])]
+                waiting = [
+                    c for c in range(self.program.columns) if self.next[c] < len(self.program.rows_of[c])
+                ]
                 self.advance(min(waiting, key=self._time), ready)
                 self.forced = False
                 ready.extend(c for c in reversed(waiting) if c not in ready)
@@ -114,8 +116,9 @@ class _Walk:
             key = (id(cell), column)
             k = self.seen.get(key, 0)
             while k < len(applied) and applied[k].when <= wait.when:
-                if position[applied[k].row] < 0 and applied[k].row != row:
-                    self.on_row.setdefault(applied[k].row, []).append(column)
+                update = applied[k]
+                if position[update.row] < 0 and update.column != column:
+                    self.on_row.setdefault(update.row, []).append(column)
                     return False
                 k += 1
                 self.seen[key] = k

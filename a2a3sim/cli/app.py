@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import compare, flows, perf, platforms, run
+from a2a3sim.cli import compare, diff, flows, perf, platforms, run, sweep
 
 app = typer.Typer(
     name="a2a3sim",
@@ -14,9 +14,11 @@ app = typer.Typer(
 )
 
 app.command("compare")(compare.command)
+app.command("diff")(diff.command)
 app.command("flows")(flows.command)
 app.command("perf")(perf.command)
 app.command("platforms")(platforms.command)
+app.command("sweep")(sweep.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)
 
 

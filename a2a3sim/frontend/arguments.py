@@ -10,7 +10,7 @@ from a2a3sim.errors import InvalidOperationError
 from a2a3sim.frontend.handles import Layout, full_index, row_major
 from a2a3sim.frontend.types import DataType, as_dtype
 
-__all__ = ["HostBuffer", "HostTensor", "as_array", "host_tensors"]
+__all__ = ["HostBuffer", "HostTensor", "as_array", "host_tensors", "is_scalar", "is_torch"]
 
 
 class HostBuffer:
@@ -20,15 +20,20 @@ class HostBuffer:
         name: the parameter's name.
         array: contiguous numpy array over the bytes.
         original: the caller's array where ``array`` had to be a contiguous copy of it, else None.
+        created: no argument, but made by the program.
+        resident: the one rank whose device holds it, or None.
+        torch: it is torch's storage, and SubWorker functions see it so.
     """
 
-    __slots__ = ("array", "created", "name", "original")
+    __slots__ = ("array", "created", "name", "original", "resident", "torch")
 
     def __init__(self, name: str, array: np.ndarray, original: np.ndarray | None = None, created=False) -> None:
         self.name = name
         self.array = array
         self.original = original
         self.created = created
+        self.resident: int | None = None
+        self.torch = False
 
     @property
     def nbytes(self) -> int:
@@ -83,6 +88,17 @@ class HostTensor:
         return f"<HostTensor {self.name} {self.shape} {self.dtype!r}>"
 
 
+def is_scalar(value) -> bool:
+    """A number of Python or numpy."""
+    return isinstance(value, (int, float, np.generic))
+
+
+def is_torch(value) -> bool:
+    """A torch tensor; torch itself is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
 def as_array(value, what: str) -> np.ndarray:
     """A numpy array that shares memory with a numpy array or a torch CPU tensor.
 
@@ -91,8 +107,7 @@ def as_array(value, what: str) -> np.ndarray:
     """
     if isinstance(value, np.ndarray):
         return value
-    module = sys.modules.get(type(value).__module__.partition(".")[0])
-    if module is not None and hasattr(value, "data_ptr") and hasattr(value, "detach"):
+    if is_torch(value):
         if getattr(value.device, "type", "cpu") != "cpu":
             raise InvalidOperationError(f"{what} must be a CPU tensor, got one on {value.device}")
         tensor = value.detach()

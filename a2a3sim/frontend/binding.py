@@ -103,4 +103,4 @@ def _review(where: str, declared: Annotation, arg: DistributedTensor, dims) -> D
             f"{where} is declared {_show(declared)}, {needed} B, but the window {layout.name} has "
             f"{arg.memory.nbytes - layout.base} B"
         )
-    return arg.relaid(Layout(layout.name, dims, layout.dtype, layout.base, row_major(dims, itemsize)))
+    return arg.viewed(Layout(layout.name, dims, layout.dtype, layout.base, row_major(dims, itemsize)))

@@ -41,13 +41,13 @@ class Collective:
             found = sorted(devices[view.buffer])
             if not found:
                 raise self._error(
-                    f"window {view.layout.name} must itself be passed to a dispatch, which says on which ranks it "
-                    "lives, but none takes it"
+                    f"window {view.layout.name} must itself be passed to a dispatch, which says on which "
+                    "ranks it lives, but none takes it"
                 )
             if found != domain:
                 raise self._error(
-                    f"all operands must live on the same ranks, but {data[0].layout.name} is dispatched to ranks "
-                    f"{domain} and {view.layout.name} to {found}"
+                    f"all operands must live on the same ranks, but {data[0].layout.name} is dispatched to "
+                    f"ranks {domain} and {view.layout.name} to {found}"
                 )
         return tuple(domain)
 
@@ -56,8 +56,8 @@ class Collective:
         found = sorted(devices[self.signal.buffer])
         if found != list(domain):
             raise self._error(
-                f"signal {self.signal.layout.name} must live on the ranks of the data, {list(domain)}, but the "
-                f"dispatches and collectives that take it run on ranks {found}"
+                f"signal {self.signal.layout.name} must live on the ranks of the data, {list(domain)}, but "
+                f"the dispatches and collectives that take it run on ranks {found}"
             )
 
     def _error(self, message: str) -> InternalError:

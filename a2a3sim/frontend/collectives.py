@@ -1,29 +1,36 @@
 """PyPTO's built-in collectives: ``pld.tensor.allreduce``, ``barrier``, ``broadcast``, ``allgather``, …
 
-In a kernel a collective is more of the kernel's own code: the built-in's body runs inline on the calling core. In
-a host body it is a dispatch to every device of its windows' domain, in each device's program order. The bodies are
-ordinary kernels of the language (`a2a3sim.kernels.builtin`); whatever they do carries the line of the user's call.
+In a kernel a collective is more of the kernel's own code: the built-in's body runs inline on the calling
+core. In a host body it is a dispatch to every device of its windows' domain, in each device's program
+order. The bodies are ordinary kernels of the language (`a2a3sim.kernels.builtin`); whatever they do carries
+the line of the user's call.
 
 Kernels import the language, and the language names the collectives. So that imports still run one way, the
-kernels are looked up by name through importlib when a collective is called, not when the language is imported.
+kernels are looked up by name through importlib when a collective is called, not when the language is
+imported.
 """
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 from importlib import import_module
 from math import prod
 from sys import _getframe
 
-from a2a3sim.errors import A2A3Error, InvalidOperationError, ParserSyntaxError
-from a2a3sim.frontend.collective_rules import OMITTED, OWN, Call, check_call, check_extents
+from a2a3sim.errors import A2A3Error, ParserSyntaxError
+from a2a3sim.frontend.binding import bind_arguments
+from a2a3sim.frontend.collective_extents import check_extents
+from a2a3sim.frontend.collective_rules import OMITTED, OWN, Call, check_call
 from a2a3sim.frontend.collective_task import Collective
 from a2a3sim.frontend.context import current
 from a2a3sim.frontend.dynamic import Dim, dim_value
+from a2a3sim.frontend.functions import Function
 from a2a3sim.frontend.handles import DistributedTensor, Layout, row_major
-from a2a3sim.frontend.program import Function, bind_arguments
-from a2a3sim.frontend.recording import HostContext, WindowView
+from a2a3sim.frontend.recording import WindowView
+from a2a3sim.frontend.source import syntax_tree
 from a2a3sim.frontend.types import INT32, ReduceOp
+from a2a3sim.trace import resolve_site
 
 __all__ = ["all_to_all", "all_to_all_v", "allgather", "allreduce", "barrier", "broadcast", "reduce_scatter"]
 
@@ -36,41 +43,40 @@ def allreduce(target, signal=OMITTED, *, op=ReduceOp.Sum, mode="mesh", core_num=
 
     Args:
         target: FP32 or FP16 window (host ring: FP32, a multiple of NR elements).
-        signal: in a kernel ``[NR, 1]``, ring ``[2(NR-1), NR]``; in a host body ``[NR]`` or ``[NR, >= core_num]``,
-            ring ``[2(NR-1)+1, NR]``. A host body's mesh may leave it away, outside of loops.
+        signal: in a kernel ``[NR, 1]``, ring ``[2(NR-1), NR]``; in a host body ``[NR]`` or
+            ``[NR, >= core_num]``, ring ``[2(NR-1)+1, NR]``. A host body's mesh may leave it away, outside of
+            loops.
         op: any of `ReduceOp`; a host body's ring adds only.
         core_num: cores per device (host body, mesh).
 
     Raises:
         InvalidOperationError: operands or options that the form does not take.
     """
-    site, host = _place("allreduce", _getframe(1))
-    if host is not None and signal is OMITTED and mode == "mesh":
-        signal = _own_signal(host, site, core_num)
-    options = {"op": op, "mode": mode, "core_num": core_num}
-    return _perform(Call("allreduce", host is not None, site, {"target": target, "signal": signal}, options))
+    call = _call(
+        "allreduce", _getframe(1), {"target": target, "signal": signal}, op=op, mode=mode, core_num=core_num
+    )
+    if call.host and signal is OMITTED and mode == "mesh":
+        call.operands["signal"] = _own_signal(call)
+    return _perform(call)
 
 
 def barrier(signal):
     """No rank goes on before all have come here; returns the signal.
 
     Args:
-        signal: INT32 window ``[NR, 1]`` in a kernel, ``[NR]`` in a host body, where a dispatch must take it too.
+        signal: ``[NR, 1]`` in a kernel, ``[NR]`` in a host body, where a dispatch must take it too.
     """
-    site, host = _place("barrier", _getframe(1))
-    return _perform(Call("barrier", host is not None, site, {"signal": signal}, {}))
+    return _perform(_call("barrier", _getframe(1), {"signal": signal}))
 
 
 def broadcast(target, signal, *, root):
-    """Every rank's ``target`` becomes root's; returns it. Nothing synchronises after the read of root's slice.
+    """Every rank's ``target`` becomes root's; returns it. No barrier follows the read of root's slice.
 
     Args:
         signal: ``[NR, 1]`` in a kernel, ``[NR]`` in a host body.
         root: a rank of the domain.
     """
-    site, host = _place("broadcast", _getframe(1))
-    operands = {"target": target, "signal": signal}
-    return _perform(Call("broadcast", host is not None, site, operands, {"root": root}))
+    return _perform(_call("broadcast", _getframe(1), {"target": target, "signal": signal}, root=root))
 
 
 def allgather(local_data, target, signal):
@@ -80,38 +86,33 @@ def allgather(local_data, target, signal):
         local_data: a tensor or window; in a host body a window.
         signal: ``[NR, 1]``, in a host body ``[NR]`` too.
     """
-    site, host = _place("allgather", _getframe(1))
     operands = {"local_data": local_data, "target": target, "signal": signal}
-    return _perform(Call("allgather", host is not None, site, operands, {}))
+    return _perform(_call("allgather", _getframe(1), operands))
 
 
 def reduce_scatter(target, signal, *, op=ReduceOp.Sum):
-    """Row r of rank r's ``target [NR, SIZE]`` becomes the sum of all ranks' rows r; other rows keep the input.
+    """Row r of rank r's ``target [NR, SIZE]`` becomes the sum of all ranks' rows r; returns target.
 
-    Own row first, then the peers in ascending order. Returns target.
+    Own row first, then the peers in ascending order. Other rows keep the input.
 
     Args:
         signal: ``[NR, 1]`` in a kernel, ``[NR]`` in a host body.
         op: ``ReduceOp.Sum``.
     """
-    site, host = _place("reduce_scatter", _getframe(1))
-    operands = {"target": target, "signal": signal}
-    return _perform(Call("reduce_scatter", host is not None, site, operands, {"op": op}))
+    return _perform(_call("reduce_scatter", _getframe(1), {"target": target, "signal": signal}, op=op))
 
 
-def all_to_all(input, target, signal):  # noqa: A002 - PyPTO's name
+def all_to_all(input, target, signal):
     """Row s of rank d's ``target [NR, SIZE]`` becomes row d of rank s's ``input``; returns target.
 
     Args:
         input: a tensor or window; in a host body a window.
         signal: ``[NR, 1]``, in a host body ``[NR]`` too.
     """
-    site, host = _place("all_to_all", _getframe(1))
-    operands = {"input": input, "target": target, "signal": signal}
-    return _perform(Call("all_to_all", host is not None, site, operands, {}))
+    return _perform(_call("all_to_all", _getframe(1), {"input": input, "target": target, "signal": signal}))
 
 
-def all_to_all_v(input, target, signal, send_counts, recv_counts):  # noqa: A002 - PyPTO's name
+def all_to_all_v(input, target, signal, send_counts, recv_counts):
     """As `all_to_all` with blocks of MAX_RECV = rows of ``target`` / NR rows, of which only some count.
 
     Whole blocks travel; ``recv_counts[s, 0]`` becomes min(rank s's ``send_counts[d, 0]``, MAX_RECV), and rows
@@ -121,22 +122,20 @@ def all_to_all_v(input, target, signal, send_counts, recv_counts):  # noqa: A002
         input, send_counts: tensors or windows; in a host body windows.
         signal, send_counts, recv_counts: INT32 ``[NR, 1]``.
     """
-    site, host = _place("all_to_all_v", _getframe(1))
-    operands = {
-        "input": input,
-        "target": target,
-        "signal": signal,
-        "send_counts": send_counts,
-        "recv_counts": recv_counts,
-    }
-    call = Call("all_to_all_v", host is not None, site, operands, {})
-    if host is not None and not host.first_time(site):
-        raise InvalidOperationError("pld.tensor.all_to_all_v in the host body must not stand in a loop")
+    operands = {"input": input, "target": target, "signal": signal}
+    operands |= {"send_counts": send_counts, "recv_counts": recv_counts}
+    call = _call("all_to_all_v", _getframe(1), operands)
+    if call.host and _in_loop(call):
+        raise call.error("the call", "stand outside of loops", "one in a loop")
     return _perform(call)
 
 
-def _place(name: str, frame) -> tuple[tuple, HostContext | None]:
-    """Where a collective is called: its site, and the host body it stands in (None: a kernel)."""
+def _call(name: str, frame, operands: dict, **options) -> Call:
+    """A call at the user's frame, in a kernel or a host body.
+
+    Raises:
+        ParserSyntaxError: anywhere else.
+    """
     context = current()
     level = None if context is None else context.level
     if level not in ("kernel", "host"):
@@ -144,17 +143,25 @@ def _place(name: str, frame) -> tuple[tuple, HostContext | None]:
         raise ParserSyntaxError(
             f"pld.tensor.{name} stands {where}; it belongs into a kernel (InCore function) or the host body"
         )
-    return (frame.f_code, frame.f_lasti), context if level == "host" else None
+    return Call(name, level == "host", (frame.f_code, frame.f_lasti), operands, options)
 
 
-def _own_signal(host: HostContext, site, core_num) -> WindowView:
-    """The signal of an all-reduce that was called without one; its rank count is corrected when it is known."""
-    if not host.first_time(site):
-        raise InvalidOperationError(
-            "pld.tensor.allreduce in the host body: signal must be given where the call stands in a loop, got nothing"
-        )
+def _in_loop(call: Call) -> bool:
+    """Whether a host body's call stands in a loop, by its source or because it is met again."""
+    again = not current().first_time(call.site)
+    tree, line = syntax_tree(call.site[0]), resolve_site(call.site).line
+    loops = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.While))]
+    return again or any(n.body[0].lineno <= line <= n.body[-1].end_lineno for n in loops)
+
+
+def _own_signal(call: Call) -> WindowView:
+    """The signal of an all-reduce that was called without one, for as many ranks as there may be."""
+    if _in_loop(call):
+        raise call.error("signal", "be given where the call stands in a loop", "nothing")
     # A core_num that is no positive number is refused later, with all other rules.
+    core_num = call.options["core_num"]
     lanes = max(1, dim_value(core_num)) if isinstance(core_num, (int, Dim)) else 1
+    host = current()
     ranks = host.recording.world
     buffer = host.allocate(ranks * lanes * INT32.itemsize, "allreduce_signal")
     buffer.viewed = True
@@ -171,7 +178,9 @@ def _perform(call: Call):
     check_call(call)
     if call.host:
         windows = tuple(call.operands.values())
-        context.recording.tasks.append(Collective(call.name, windows, call.signal, partial(_plan, call), call.site))
+        context.recording.tasks.append(
+            Collective(call.name, windows, call.signal, partial(_plan, call), call.site)
+        )
         if call.name == "barrier":
             return WindowView(call.signal.buffer, call.signal.layout, "pld.tensor.barrier")
         return call.target
@@ -215,7 +224,7 @@ def _is_window(value) -> bool:
 
 
 def _run_at(context, site, kernel: Function, args):
-    """Run a built-in's body on a core; its operations and errors carry the user's line, the outermost if nested."""
+    """Run a built-in's body on a core; what it does carries the line of the call (nested: the outermost)."""
     outermost = context.site is None
     if outermost:
         context.site = site
@@ -230,32 +239,19 @@ def _run_at(context, site, kernel: Function, args):
             context.site = None
 
 
-class _Task(Function):
-    """A collective of a host body as a dispatch: its kernel on the cores of one device."""
+class _HostKernel(Function):
+    """A collective of a host body as a dispatch: the built-in's kernel, on the line of the host's call."""
 
     def __init__(self, call: Call, ranks: int) -> None:
-        super().__init__(_kernel(call, ranks, "statement").fn, "orchestration", method=False, jit=True)
+        super().__init__(_kernel(call, ranks, "statement").fn, "kernel", method=False, jit=True)
         self._call = call
         self._ranks = ranks
 
     def run(self, owner, bound_args):
-        """Run the kernel as the dispatch says; the run's fences are known only now."""
+        """Run the body on the current core; the run's fence mode is known only now."""
         context = current()
-        kernel = _kernel(self._call, self._ranks, context.launch.settings.fences)
-        return context.run_kernel(_Body(kernel, self._call.site), owner, bound_args[0])
-
-
-class _Body(Function):
-    """The kernel of such a dispatch, on the line of the host's call."""
-
-    def __init__(self, kernel: Function, site: tuple) -> None:
-        super().__init__(kernel.fn, "kernel", method=False, jit=True)
-        self._kernel = kernel
-        self._site = site
-
-    def run(self, owner, bound_args):
-        """Run the body on the current core."""
-        return _run_at(current(), self._site, self._kernel, bound_args[0])
+        kernel = _kernel(self._call, self._ranks, context.core.fences)
+        return _run_at(context, self._call.site, kernel, bound_args[0])
 
 
 def _plan(call: Call, ranks: int) -> tuple:
@@ -264,4 +260,4 @@ def _plan(call: Call, ranks: int) -> tuple:
     if call.signal.origin == OWN:
         call.operands["signal"] = _signal_view(call.signal.buffer, ranks, call.options["core_num"])
     check_extents(call, ranks)
-    return _Task(call, ranks), tuple(call.operands.values()), call.options.get("core_num", 1)
+    return _HostKernel(call, ranks), tuple(call.operands.values()), call.options.get("core_num", 1)

@@ -69,10 +69,11 @@ class KernelContext:
         group: the blocks of this kernel on its device, for `sync_all`.
         site: the user's call site while a built-in collective runs, else None.
         task: the dispatch that the kernel is part of (`a2a3sim.dispatch.Orchestration`).
+        deferred: conditions that hold back the end of its task so far; None where that is not allowed.
     """
 
     level = "kernel"
-    __slots__ = ("bytes", "core", "device", "group", "lane", "machine", "site", "strict", "task")
+    __slots__ = ("bytes", "core", "deferred", "device", "group", "lane", "machine", "site", "strict", "task")
 
     def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None) -> None:
         self.machine = machine
@@ -84,6 +85,7 @@ class KernelContext:
         self.site = None
         self.strict = core.fences == "statement"
         self.task = task
+        self.deferred: int | None = None
 
     def note(self, kind: str, message: str, site: tuple) -> None:
         """Remember something that the checks will report, once per place and rank."""

@@ -1,4 +1,4 @@
-"""Loops, blocks and phases of kernel code."""
+"""Blocks, phases, barriers and fences of kernel code."""
 
 from __future__ import annotations
 
@@ -6,32 +6,21 @@ from sys import _getframe
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.frontend.context import current, kernel_context
+from a2a3sim.frontend.device_int import device_int
 from a2a3sim.frontend.dynamic import dim_value
 from a2a3sim.models.operation import Signal
 
-__all__ = ["const", "drain", "fence", "get_block_idx", "get_block_num", "phase", "pl_range", "spmd", "sync_all"]
-
-
-def pl_range(*bounds):
-    """``pl.range(stop)``, ``(start, stop)`` or ``(start, stop, step)``: a loop on the scalar pipe."""
-    if not 1 <= len(bounds) <= 3:
-        raise InvalidOperationError(f"pl.range takes 1 to 3 numbers, got {len(bounds)}")
-    return range(*(dim_value(b) for b in bounds))
-
-
-def const(value, dtype):
-    """A constant of a dtype; plain numbers do."""
-    return dtype.numpy.type(value).item()
+__all__ = ["drain", "fence", "get_block_idx", "get_block_num", "phase", "spmd", "sync_all"]
 
 
 def get_block_idx() -> int:
     """Which of the kernel's blocks this core runs, from 0."""
-    return kernel_context("pl.get_block_idx").lane.block
+    return device_int(kernel_context("pl.get_block_idx").lane.block)
 
 
 def get_block_num() -> int:
     """On how many cores of the device the kernel runs."""
-    return kernel_context("pl.get_block_num").lane.blocks
+    return device_int(kernel_context("pl.get_block_num").lane.blocks)
 
 
 class spmd:  # noqa: N801 - used as `with pl.spmd(n):`

@@ -16,7 +16,7 @@ from a2a3sim.frontend.context import KernelContext
 from a2a3sim.frontend.handles import Region, Tensor, Tile
 from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
 
-__all__ = ["copy", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
+__all__ = ["copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
 
 
 _new = tuple.__new__  # a NamedTuple's own constructor costs more than the operation's arithmetic
@@ -146,16 +146,20 @@ def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region,
 
 
 def vector(
-    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None
+    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None, extent=None
 ) -> Tile:
-    """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called."""
+    """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called.
+
+    Args:
+        extent: what the instruction works on, where that is not the result's ``shape``.
+    """
     op = Vector(ctx.lane, instr, "V", ctx.site or site)
     tile = Tile(shape, dtype, op, valid)
     widest = dtype
     for operand in operands:
         if operand.dtype.itemsize > widest.itemsize:
             widest = operand.dtype
-    op.value = ctx.machine.vector_ps(ctx.device, instr, widest, shape)
+    op.value = ctx.machine.vector_ps(ctx.device, instr, widest, extent or shape)
     op.deps = op.operands = tuple([t.op for t in operands])
     def work():
         for operand in operands:
@@ -178,6 +182,17 @@ def vector(
 def fill(ctx: KernelContext, site, shape, dtype, value) -> Tile:
     """V: a tile of one value."""
     return vector(ctx, site, "fill", dtype, shape, (), lambda: np.full(shape, value, dtype.numpy))
+
+
+def empty(ctx: KernelContext, site, shape, dtype) -> Tile:
+    """A tile that nothing has been put into; making it takes no time."""
+    op = Signal(ctx.lane, "create", "S", ctx.site or site)
+    tile = Tile(shape, dtype, op)
+    if ctx.bytes:
+        tile.data = ctx.task.launch.fresh(shape, dtype)
+    _make_tile(ctx, op, tile)
+    ctx.core.mark(op)
+    return tile
 
 
 def copy(
@@ -208,7 +223,6 @@ def copy(
     life_of: list = []
     tiles = 2 if pipelined else 1
     limited = core.costs.ub is not None
-    last = None
     for k, (src_region, dst_region, shape) in enumerate(chunks):
         take = Move(ctx.lane, kind, "MTE2", site)
         take.reads = _accesses(src.memory, src_region)
@@ -237,9 +251,10 @@ def copy(
             core.use_tiles(give, (tile.life,))
         core.issue(give)
         in_tile.append(give)
-        last = give
-    if ctx.strict and last is not None:
-        core.hold(last)
+    if ctx.strict:
+        # With several moves in flight a small last chunk may be there before the one ahead of it.
+        for give in reversed(in_tile):
+            core.hold(give)
 
 
 def _take(tile: Tile, array, region: Region, shape) -> Callable:

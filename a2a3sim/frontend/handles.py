@@ -95,9 +95,14 @@ def row_major(shape, itemsize: int) -> tuple[int, ...]:
 
 
 class Layout:
-    """Where a tensor's elements lie in a memory object; shared by all slices of a window."""
+    """Where a tensor's elements lie in a memory object; shared by all slices of a window.
 
-    __slots__ = ("_regions", "base", "dtype", "name", "shape", "strides")
+    Attributes:
+        base: byte offset of the first element; ``strides`` in bytes.
+        part: a subscript cut it out of another.
+    """
+
+    __slots__ = ("_regions", "base", "dtype", "name", "part", "shape", "strides")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: DataType, base: int, strides) -> None:
         self.name = name
@@ -105,6 +110,7 @@ class Layout:
         self.dtype = dtype
         self.base = base
         self.strides = strides
+        self.part = False
         self._regions: dict[tuple, Region] = {}
 
     def view(self, key) -> Layout:
@@ -142,7 +148,9 @@ class Layout:
             f"{'' if k.start is None else k.start}:{'' if k.stop is None else k.stop}" if isinstance(k, slice) else str(k)
             for k in key
         )
-        return Layout(f"{self.name}[{text}]", tuple(shape), self.dtype, base, tuple(strides))
+        found = Layout(f"{self.name}[{text}]", tuple(shape), self.dtype, base, tuple(strides))
+        found.part = True
+        return found
 
     def region(self, what: str, offsets, shape) -> Region:
         """The rectangle at ``offsets`` of extent ``shape``.
@@ -216,11 +224,25 @@ class Tensor:
     def __getitem__(self, key):
         """A view, or the element itself if every axis has an int."""
         if full_index(key, self.layout):
-            return _scalar_read(self, key)
-        return self._view(key)
+            from a2a3sim.frontend.scalars import read_at  # operations need the handles, not the reverse
 
-    def _view(self, key) -> Tensor:
-        return Tensor(self.memory, self.layout.view(key))
+            return read_at(self, key if isinstance(key, tuple) else (key,))
+        return self.viewed(self.layout.view(key))
+
+    def __setitem__(self, key, value) -> None:
+        """Put a tile or tensor into the part that the subscript names, or a number into one element."""
+        if full_index(key, self.layout):
+            from a2a3sim.frontend.scalars import write_at
+
+            write_at(self, key if isinstance(key, tuple) else (key,), value)
+        else:
+            from a2a3sim.frontend.tensors import assign
+
+            assign(self, key, value)
+
+    def viewed(self, layout: Layout) -> Tensor:
+        """The same bytes seen through another layout."""
+        return Tensor(self.memory, layout)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} {self.shape} {self.dtype!r}>"
@@ -230,12 +252,6 @@ def full_index(key, layout: Layout) -> bool:
     """Whether a subscript names one element."""
     key = key if isinstance(key, tuple) else (key,)
     return len(key) == len(layout.shape) and not any(isinstance(k, slice) for k in key)
-
-
-def _scalar_read(tensor: Tensor, key):
-    from a2a3sim.frontend.local_ops import read_at  # the operation needs the handles, not the reverse
-
-    return read_at(tensor, key if isinstance(key, tuple) else (key,))
 
 
 class Window:
@@ -274,10 +290,7 @@ class DistributedTensor(Tensor):
         own = self.slices[domain.rank]
         self.memory, self.layout, self.array = own.memory, own.layout, own.array
 
-    def _view(self, key) -> DistributedTensor:
-        return self.relaid(self.layout.view(key))
-
-    def relaid(self, layout: Layout) -> DistributedTensor:
+    def viewed(self, layout: Layout) -> DistributedTensor:
         """The same window seen through another layout."""
         return DistributedTensor(self._window, layout, self.domain)
 

@@ -6,7 +6,7 @@ import linecache
 import re
 from sys import _getframe
 
-from a2a3sim.errors import InvalidOperationError
+from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.frontend.dynamic import Dim, dim_value
 from a2a3sim.frontend.handles import Layout, row_major
 from a2a3sim.frontend.types import as_dtype
@@ -28,7 +28,7 @@ def world_size() -> int:
     return host_context("pld.world_size").recording.world
 
 
-def alloc_window_buffer(size, *, dtype=None) -> WindowBuffer:
+def alloc_window_buffer(size, *, dtype=None, name=None) -> WindowBuffer:
     """A zero-filled buffer on every rank that gets a view of it.
 
     Args:
@@ -36,9 +36,11 @@ def alloc_window_buffer(size, *, dtype=None) -> WindowBuffer:
 
     Raises:
         InvalidOperationError: an empty or non-positive size, a shape without dtype, bytes with one.
-        ParserSyntaxError: outside of a host body.
+        ParserSyntaxError: outside of a host body, or a ``name``: the window is called like its variable.
     """
     what = "pld.alloc_window_buffer"
+    if name is not None:
+        raise ParserSyntaxError(f"{what}: name= is reserved; the window is called like the variable it is assigned to")
     context = host_context(what)
     if isinstance(size, (list, tuple)):
         if dtype is None:
@@ -58,7 +60,8 @@ def alloc_window_buffer(size, *, dtype=None) -> WindowBuffer:
         nbytes = dim_value(size)
         if nbytes <= 0:
             raise InvalidOperationError(f"{what}: size must be positive, got {nbytes}")
-    return context.allocate(nbytes, assigned_name(_getframe(1)))
+    frame = _getframe(1)
+    return context.allocate(nbytes, assigned_name(frame), frame)
 
 
 def window(buffer, shape, *, dtype) -> WindowView:
@@ -68,9 +71,9 @@ def window(buffer, shape, *, dtype) -> WindowView:
         InvalidOperationError: not a window buffer, bad extents, or the view exceeds the buffer.
     """
     what = "pld.window"
-    host_context(what)
     if not isinstance(buffer, WindowBuffer):
         raise InvalidOperationError(f"{what}: takes a window buffer (pld.alloc_window_buffer), got {buffer!r}")
+    host_context(what)
     dtype = as_dtype(dtype)
     extents = tuple(dim_value(s) for s in shape)
     if not extents or any(s <= 0 for s in extents):
@@ -83,4 +86,5 @@ def window(buffer, shape, *, dtype) -> WindowView:
             f"{what}: a view {list(extents)} of {dtype!r} needs {nbytes} B, but {buffer.name} has {buffer.nbytes} B"
         )
     buffer.viewed = True
+    buffer.dtypes.add(dtype)
     return WindowView(buffer, Layout(buffer.name, extents, dtype, 0, row_major(extents, dtype.itemsize)))

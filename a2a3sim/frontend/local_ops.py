@@ -1,52 +1,35 @@
-"""Operations on a core's own data: moves between global memory and UB, vector arithmetic, scalar accesses."""
+"""Moves between a rank's own global memory and UB."""
 
 from __future__ import annotations
 
 from sys import _getframe
 
-import numpy as np
-
-from a2a3sim.errors import InvalidOperationError, KernelError
+from a2a3sim.errors import InvalidOperationError
 from a2a3sim.frontend import demands
-from a2a3sim.frontend.context import current, kernel_context
+from a2a3sim.frontend.context import kernel_context
 from a2a3sim.frontend.dynamic import dim_value
 from a2a3sim.frontend.handles import DistributedTensor, Tensor, Tile
 from a2a3sim.frontend.types import AtomicType, MemorySpace, as_dtype
 
-__all__ = [
-    "add",
-    "cast",
-    "full",
-    "load",
-    "maximum",
-    "minimum",
-    "mul",
-    "need_tensor",
-    "need_tile",
-    "place",
-    "read",
-    "read_at",
-    "store",
-    "sub",
-    "write",
-]
+__all__ = ["described", "full", "load", "need_tensor", "need_tile", "place", "store"]
 
 
 def need_tensor(what: str, role: str, value) -> Tensor:
     """A tensor in global memory, or InvalidOperationError."""
     if not isinstance(value, Tensor):
-        raise InvalidOperationError(f"{what}: {role} must be a tensor in global memory, got {_kind(value)}")
+        raise InvalidOperationError(f"{what}: {role} must be a tensor in global memory, got {described(value)}")
     return value
 
 
 def need_tile(what: str, role: str, value) -> Tile:
     """A tile, or InvalidOperationError."""
     if not isinstance(value, Tile):
-        raise InvalidOperationError(f"{what}: {role} must be a tile (load it first), got {_kind(value)}")
+        raise InvalidOperationError(f"{what}: {role} must be a tile (load it first), got {described(value)}")
     return value
 
 
-def _kind(value) -> str:
+def described(value) -> str:
+    """A value as error messages name it."""
     if isinstance(value, Tile):
         return f"a tile of shape {list(value.shape)}"
     if isinstance(value, DistributedTensor):
@@ -130,166 +113,3 @@ def full(shape, dtype, value) -> Tile:
     frame = _getframe(1)
     extent = tuple(dim_value(s) for s in shape)
     return demands.fill(ctx, (frame.f_code, frame.f_lasti), extent, as_dtype(dtype), value)
-
-
-def _elementwise(name: str, ufunc, python, what: str | None = None):
-    what = what or f"pl.{name}"
-    with_scalar = f"{name}s"
-
-    def operation(a, b):
-        if isinstance(a, Tile):
-            ctx = current()
-            if ctx is None or ctx.level != "kernel":
-                kernel_context(what)
-            frame = _getframe(1)
-            site = (frame.f_code, frame.f_lasti)
-            if isinstance(b, Tile):
-                if a.dtype is not b.dtype:
-                    raise InvalidOperationError(
-                        f"{what}: operands must have one dtype, got {a.dtype!r} and {b.dtype!r}; pl.cast one of them"
-                    )
-                if a.shape != b.shape:
-                    return _broadcast(ctx, site, what, name, ufunc, a, b)
-                ctx.machine.check_vector(what, a.dtype)
-                valid = None
-                if a.valid != a.shape or b.valid != b.shape:
-                    valid = tuple(min(v) for v in zip(a.valid, b.valid, strict=True))
-                return demands.vector(
-                    ctx, site, name, a.dtype, a.shape, (a, b), lambda: ufunc(a.data, b.data), valid
-                )
-            if isinstance(b, (Tensor, str)) or not hasattr(b, "__add__"):
-                raise InvalidOperationError(f"{what}: cannot combine a tile with {_kind(b)}; load it first")
-            ctx.machine.check_vector(what, a.dtype)
-            value = a.dtype.numpy.type(b)
-            valid = None if a.valid == a.shape else a.valid
-            return demands.vector(
-                ctx, site, with_scalar, a.dtype, a.shape, (a,), lambda: ufunc(a.data, value), valid
-            )
-        if isinstance(b, Tile):
-            if isinstance(a, Tensor):
-                raise InvalidOperationError(f"{what}: cannot combine {_kind(a)} with a tile; load it first")
-            raise InvalidOperationError(f"{what}: a scalar can only be the second operand, got {a!r} first")
-        if isinstance(a, Tensor) or isinstance(b, Tensor):
-            raise InvalidOperationError(
-                f"{what} of whole tensors is not a kernel operation: load tiles of {_kind(a)} first"
-            )
-        try:
-            return python(a, b)
-        except TypeError:
-            raise InvalidOperationError(f"{what}: cannot combine {_kind(a)} and {_kind(b)}") from None
-
-    operation.__name__ = operation.__qualname__ = what.rpartition(".")[2]
-    operation.__doc__ = (
-        f"Elementwise {name} (V): tile with tile of the same shape and dtype, tile with scalar, or scalars.\n\n"
-        "    Raises:\n        InvalidOperationError: operands of other kinds, shapes or dtypes.\n    "
-    )
-    return operation
-
-
-def _broadcast(ctx, site, what, name, ufunc, a, b):
-    raise InvalidOperationError(
-        f"{what}: operands must have one shape, got {list(a.shape)} and {list(b.shape)}"
-    )
-
-
-add = _elementwise("add", np.add, lambda a, b: a + b)
-sub = _elementwise("sub", np.subtract, lambda a, b: a - b)
-mul = _elementwise("mul", np.multiply, lambda a, b: a * b)
-maximum = _elementwise("max", np.maximum, max, "pl.tile.maximum")
-minimum = _elementwise("min", np.minimum, min, "pl.tile.minimum")
-
-_ROUNDING = {"none": 0, "rint": 1, "round": 2, "floor": 3, "ceil": 4, "trunc": 5, "odd": 6}
-
-
-def cast(x, target_type, mode="round"):
-    """Convert a tile to another dtype (V), or a scalar.
-
-    Args:
-        mode: how a float becomes an integer: ``round`` half away from zero, ``rint`` half to even, ``floor``,
-            ``ceil``, ``trunc``, ``none`` (as ``rint``). Floats to narrower floats round to nearest even.
-
-    Raises:
-        InvalidOperationError: unknown mode or operand.
-    """
-    target = as_dtype(target_type)
-    if isinstance(mode, int) and not isinstance(mode, bool):
-        names = [n for n, k in _ROUNDING.items() if k == mode]
-        mode = names[0] if names else mode
-    if mode not in _ROUNDING:
-        raise InvalidOperationError(f"pl.cast: mode must be one of {', '.join(_ROUNDING)}, got {mode!r}")
-    if mode == "odd":
-        raise InvalidOperationError("pl.cast: mode 'odd' is not supported; use 'rint'")
-    if isinstance(x, Tile):
-        ctx = kernel_context("pl.cast")
-        frame = _getframe(1)
-        valid = None if x.valid == x.shape else x.valid
-        return demands.vector(
-            ctx,
-            (frame.f_code, frame.f_lasti),
-            "cast",
-            target,
-            x.shape,
-            (x,),
-            lambda: _convert(x.data, x.dtype, target, mode),
-            valid,
-        )
-    if isinstance(x, Tensor):
-        raise InvalidOperationError(f"pl.cast of a whole tensor is not a kernel operation: load tiles of {x.name}")
-    if mode != "round":
-        raise InvalidOperationError("pl.cast of a scalar takes the default mode only")
-    return _convert(np.asarray(x), None, target, mode).item()
-
-
-def _convert(data, source, target, mode):
-    floating = source.floating if source is not None else data.dtype.kind == "f"
-    if floating and not target.floating:
-        wide = data.astype(np.float64)
-        if mode == "round":
-            wide = np.trunc(wide + np.copysign(0.5, wide))
-        elif mode in ("rint", "none"):
-            wide = np.rint(wide)
-        else:
-            wide = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[mode](wide)
-        info = np.iinfo(target.numpy)
-        return np.clip(np.nan_to_num(wide, nan=0.0), info.min, info.max).astype(target.numpy)
-    return data.astype(target.numpy)
-
-
-def _element(what: str, tensor: Tensor, offset):
-    layout = tensor.layout
-    if isinstance(offset, (list, tuple)):
-        return layout.region(what, offset, (1,) * len(layout.shape))
-    flat = dim_value(offset)
-    size = int(np.prod(layout.shape))
-    if not 0 <= flat < size:
-        raise KernelError(f"out of bounds: {what} of element {flat} of {tensor.name}, which holds [0, {size})")
-    return layout.region(what, [int(i) for i in np.unravel_index(flat, layout.shape)], (1,) * len(layout.shape))
-
-
-def read(src, offset):
-    """Read one element of the rank's own global memory as a number; the scalar pipe blocks.
-
-    Args:
-        offset: one number per axis, or a flat index.
-    """
-    ctx = kernel_context("pl.read")
-    frame = _getframe(1)
-    need_tensor("pl.read", "src", src)
-    return demands.read_scalar(ctx, (frame.f_code, frame.f_lasti), src, _element("pl.read", src, offset))
-
-
-def read_at(src: Tensor, offset):
-    """The element that a subscript names; the caller's caller is the user's line."""
-    ctx = kernel_context(f"reading an element of {src.name}")
-    frame = _getframe(3)
-    return demands.read_scalar(ctx, (frame.f_code, frame.f_lasti), src, _element("subscript", src, offset))
-
-
-def write(dst, offset, value) -> Tensor:
-    """Write one element of the rank's own global memory; the scalar pipe blocks until it is visible."""
-    ctx = kernel_context("pl.write")
-    frame = _getframe(1)
-    need_tensor("pl.write", "dst", dst)
-    region = _element("pl.write", dst, offset)
-    demands.write_scalar(ctx, (frame.f_code, frame.f_lasti), dst, region, value)
-    return dst

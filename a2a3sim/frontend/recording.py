@@ -8,6 +8,7 @@ only after the last dispatch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxErr
 from a2a3sim.frontend.collective_task import Collective, domains_of
 from a2a3sim.frontend.context import current
 from a2a3sim.frontend.dynamic import dim_value
+from a2a3sim.frontend.host_tasks import HostTask, check_sub_worker_arguments
 from a2a3sim.frontend.handles import Layout, row_major
-from a2a3sim.frontend.types import DataType, as_dtype
+from a2a3sim.frontend.types import INT32, DataType
 
 __all__ = ["Dispatch", "HostContext", "Recording", "WindowBuffer", "WindowView", "host_context"]
 
@@ -25,14 +27,20 @@ __all__ = ["Dispatch", "HostContext", "Recording", "WindowBuffer", "WindowView",
 class WindowBuffer:
     """A window allocated by the host body: ``nbytes`` on each rank of a domain that is inferred later."""
 
-    __slots__ = ("devices", "index", "name", "nbytes", "viewed")
+    __slots__ = ("devices", "dtypes", "index", "name", "nbytes", "viewed")
 
     def __init__(self, index: int, name: str, nbytes: int) -> None:
         self.index = index
         self.name = name
         self.nbytes = nbytes
         self.viewed = False
+        self.dtypes: set[DataType] = set()  # of its views
         self.devices: tuple[int, ...] = ()
+
+    @property
+    def signal(self) -> bool:
+        """It may hold signal cells, which start at zero whatever fresh memory is filled with."""
+        return self.dtypes <= {INT32}
 
     def __repr__(self) -> str:
         return f"<window buffer {self.name}, {self.nbytes} B per rank>"
@@ -74,7 +82,7 @@ class Dispatch:
     """One function on one device, as the host body asked for it."""
 
     index: int
-    function: object  # a2a3sim.frontend.program.Function
+    function: object  # a2a3sim.frontend.functions.Function, or a block
     owner: object  # the program object that is `self` in the class form, or None
     args: tuple
     device: int
@@ -93,7 +101,7 @@ class Recording:
 
     world: int
     buffers: list[WindowBuffer] = field(default_factory=list)
-    tasks: list[Dispatch | Collective] = field(default_factory=list)
+    tasks: list[Dispatch | HostTask | Collective] = field(default_factory=list)
     result: object = None
 
     def infer_domains(self) -> None:
@@ -104,11 +112,10 @@ class Recording:
         """
         devices: dict[WindowBuffer, dict[int, None]] = {b: {} for b in self.buffers}
         for task in self.tasks:
-            if isinstance(task, Collective):
-                continue
-            for arg in task.args:
-                if isinstance(arg, WindowView):
-                    devices[arg.buffer][task.device] = None
+            if isinstance(task, Dispatch):
+                for arg in task.args:
+                    if isinstance(arg, WindowView):
+                        devices[arg.buffer][task.device] = None
         domains = domains_of([t for t in self.tasks if isinstance(t, Collective)], devices)
         for buffer, found in devices.items():
             if not buffer.viewed:
@@ -137,12 +144,23 @@ class Recording:
 
 
 class HostContext:
-    """A host body while it is recorded."""
+    """A host body while it is recorded.
+
+    Args:
+        world: number of ranks.
+        sub_workers: how many host processes run SubWorker functions.
+        overrides: bodies by name that a worker puts in the place of SubWorker functions'.
+        torch: the caller's tensors are torch's.
+    """
 
     level = "host"
 
-    def __init__(self, world: int) -> None:
+    def __init__(self, world: int, sub_workers: int = 0, overrides=None, torch: bool = False) -> None:
         self.recording = Recording(world)
+        self.sub_workers = sub_workers
+        self.overrides = overrides or {}
+        self.torch = torch
+        self._allocated: dict[tuple, tuple] = {}  # by call site and running body
         self.next_device = 0  # of a dispatch without device=, round robin
         self._names: dict[str, int] = {}
         self._sites: set[tuple] = set()
@@ -160,8 +178,25 @@ class HostContext:
         self._names[wanted] = count + 1
         return wanted if count == 0 else f"{wanted}#{count}"
 
-    def allocate(self, nbytes: int, name: str | None) -> WindowBuffer:
-        """A new window buffer."""
+    def allocate(self, nbytes: int, name: str | None, frame=None) -> WindowBuffer:
+        """A window buffer; a statement in a loop (``frame`` given) makes one, however often it runs.
+
+        Raises:
+            InvalidOperationError: the statement asks for another size than before.
+        """
+        if frame is not None:
+            key = (id(frame), frame.f_lasti)
+            _, buffer = self._allocated.get(key, (None, None))
+            if buffer is not None:
+                if buffer.nbytes != nbytes:
+                    raise InvalidOperationError(
+                        f"pld.alloc_window_buffer: {buffer.name} is one window; in a loop its size must stay "
+                        f"{buffer.nbytes} B, got {nbytes} B"
+                    )
+                return buffer
+            buffer = self.allocate(nbytes, name)
+            self._allocated[key] = (frame, buffer)  # the frame is kept so that its id stays its own
+            return buffer
         buffer = WindowBuffer(len(self.recording.buffers), self.name(name), nbytes)
         self.recording.buffers.append(buffer)
         return buffer
@@ -174,13 +209,31 @@ class HostContext:
         """
         if function.kind == "host":
             return function.run(owner, function.bind(args))
-        if function.kind != "orchestration":
+        if function.kind == "inline":
+            return function.run(owner, function.bind(args))
+        if function.declared == "subworker":
+            return self._sub_work(function, owner, args, device, site)
+        # An opaque function or one with a plain @pl.jit may turn out to be a kernel; the device can start it.
+        if function.kind != "orchestration" and function.declared != "opaque":
             raise ParserTypeError(
                 f"the host body calls {function.name}, a {function.kind}; it can dispatch orchestrations only"
                 + ("" if device is None else ", and device= belongs to those")
             )
         self.dispatch(function, owner, args, device, site)
         return function.returned(args)
+
+    def _sub_work(self, function, owner, args, device, site) -> None:
+        if device is not None:
+            raise ParserTypeError(f"device= belongs to orchestrations, {function.name} is a sub-worker on the host")
+        if not self.sub_workers:
+            raise InvalidOperationError(
+                f"the host body calls the sub-worker {function.name}: num_sub_workers must be at least 1, got 0"
+            )
+        check_sub_worker_arguments(function, args)
+        tasks = self.recording.tasks
+        own = partial(function.fn, owner) if function.method else function.fn
+        body = self.overrides.get(function.name, own)
+        tasks.append(HostTask(len(tasks), function, tuple(args), body, site))
 
     def dispatch(self, function, owner, args, device, site) -> None:
         """Record a kernel for one device.
@@ -204,14 +257,19 @@ class HostContext:
                     f"device={device} of {function.name}, but the program runs on ranks 0..{world - 1}"
                 )
         function.check_arguments(args)
+        for arg in args:
+            if isinstance(arg, HostTensor) and arg.buffer.resident not in (None, device):
+                raise InvalidOperationError(
+                    f"{function.name} runs on rank {device}, but its argument {arg.name} is a tensor on rank "
+                    f"{arg.buffer.resident}"
+                )
         tasks = self.recording.tasks
         tasks.append(Dispatch(len(tasks), function, owner, tuple(args), device, site=site))
 
     def created(self, name: str, shape, dtype) -> HostTensor:
         """A host intermediate (`pl.create_tensor`), zero-filled."""
-        dtype = as_dtype(dtype)
-        shape = tuple(dim_value(s) for s in shape)
         buffer = HostBuffer(self.name(name), np.zeros(shape, dtype.numpy), created=True)
+        buffer.torch = self.torch
         return HostTensor(buffer, Layout(buffer.name, shape, dtype, 0, row_major(shape, dtype.itemsize)))
 
 

@@ -1,4 +1,4 @@
-"""One-sided access to other ranks: remote loads and stores, put and get, notify and wait."""
+"""One-sided access to other ranks: remote loads and stores, put and get."""
 
 from __future__ import annotations
 
@@ -7,15 +7,29 @@ from sys import _getframe
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.frontend import demands
 from a2a3sim.frontend.context import kernel_context
+from a2a3sim.frontend.device_int import device_int
 from a2a3sim.frontend.dynamic import Dim, dim_value
 from a2a3sim.frontend.handles import CommCtx, DistributedTensor, Layout, Tensor, Tile
 from a2a3sim.frontend.local_ops import need_tensor, need_tile, place
-from a2a3sim.frontend.types import INT32, AtomicType, NotifyOp, WaitCmp
+from a2a3sim.frontend.tensors import whole
+from a2a3sim.frontend.types import AtomicType
 
-__all__ = ["get", "get_comm_ctx", "notify", "nranks", "put", "rank", "remote_load", "remote_store", "wait"]
+__all__ = [
+    "get",
+    "get_comm_ctx",
+    "need_window",
+    "nranks",
+    "put",
+    "rank",
+    "remote_load",
+    "remote_store",
+    "remote_store_any",
+    "remote_store_tensor",
+]
 
 
-def _need_window(what: str, role: str, value) -> DistributedTensor:
+def need_window(what: str, role: str, value) -> DistributedTensor:
+    """A window, or InvalidOperationError."""
     if not isinstance(value, DistributedTensor):
         shown = f"the tensor {value.name}" if isinstance(value, Tensor) else repr(value)
         raise InvalidOperationError(f"{what}: {role} must be a window (DistributedTensor), got {shown}")
@@ -24,7 +38,7 @@ def _need_window(what: str, role: str, value) -> DistributedTensor:
 
 def get_comm_ctx(window) -> CommCtx:
     """The communication domain of a window."""
-    return _need_window("pld.get_comm_ctx", "dt", window).domain
+    return need_window("pld.get_comm_ctx", "dt", window).domain
 
 
 def _need_ctx(what: str, value) -> CommCtx:
@@ -35,12 +49,12 @@ def _need_ctx(what: str, value) -> CommCtx:
 
 def rank(ctx) -> int:
     """This rank's index in the communication domain."""
-    return _need_ctx("pld.rank", ctx).rank
+    return device_int(_need_ctx("pld.rank", ctx).rank)
 
 
 def nranks(ctx) -> int:
     """The number of ranks in the communication domain."""
-    return _need_ctx("pld.nranks", ctx).nranks
+    return device_int(_need_ctx("pld.nranks", ctx).nranks)
 
 
 def _remote(target: DistributedTensor, peer: int) -> int | None:
@@ -55,9 +69,9 @@ def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
         InvalidOperationError: not a window, or ranks differ.
         KernelError: no such peer, out of bounds, or the tile exceeds UB.
     """
+    need_window("pld.tile.remote_load", "target", target)
     ctx = kernel_context("pld.tile.remote_load")
     frame = _getframe(1)
-    _need_window("pld.tile.remote_load", "target", target)
     there = target.peer("pld.tile.remote_load", peer)
     if valid_shape is None:
         region = there.layout.region("pld.tile.remote_load", offsets, shape)
@@ -81,11 +95,40 @@ def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) ->
         InvalidOperationError: wrong kinds, dtypes differ, target of rank < 2.
         KernelError: no such peer, out of bounds, or the machine cannot add this dtype.
     """
-    what = "pld.tile.remote_store"
-    ctx = kernel_context(what)
     frame = _getframe(1)
+    return _push("pld.tile.remote_store", src_tile, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+
+
+def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+    """Store a whole tensor of the own global memory into a peer's slice: a load and a remote store.
+
+    Raises:
+        InvalidOperationError: a window as source (`put` copies between windows), wrong kinds, dtypes differ.
+        KernelError: no such peer, out of bounds, or the tensor exceeds UB.
+    """
+    frame = _getframe(1)
+    return _push_tensor("pld.tensor.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+
+
+def remote_store_any(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+    """``pld.remote_store``: `remote_store` of a tile or `remote_store_tensor` of a tensor."""
+    frame = _getframe(1)
+    push = _push_tensor if isinstance(src, Tensor) else _push
+    return push("pld.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+
+
+def _push_tensor(what: str, src, target, peer, offsets, atomic, site) -> DistributedTensor:
+    need_tensor(what, "src", src)
+    if isinstance(src, DistributedTensor):
+        raise InvalidOperationError(f"{what}: src must be a plain tensor, got the window {src.name}; use pld.tensor.put")
+    need_window(what, "target", target)
+    return _push(what, whole(kernel_context(what), site, what, src), target, peer, offsets, atomic, site)
+
+
+def _push(what: str, src_tile, target, peer, offsets, atomic, site) -> DistributedTensor:
     need_tile(what, "src_tile", src_tile)
-    _need_window(what, "target", target)
+    need_window(what, "target", target)
+    ctx = kernel_context(what)
     if len(target.layout.shape) < 2:
         raise InvalidOperationError(f"{what}: target must have rank >= 2, got shape {target.shape}")
     there = target.peer(what, peer)
@@ -93,9 +136,7 @@ def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) ->
     add = atomic == AtomicType.Add
     if add:
         ctx.machine.check_atomic(what, src_tile.dtype)
-    demands.store(
-        ctx, (frame.f_code, frame.f_lasti), "remote_store", src_tile, there, region, _remote(target, dim_value(peer)), add
-    )
+    demands.store(ctx, site, "remote_store", src_tile, there, region, _remote(target, dim_value(peer)), add)
     return target
 
 
@@ -207,10 +248,10 @@ def put(
         pipeline: two staging tiles, so that a chunk's load overlaps the previous chunk's store.
     """
     what = "pld.tensor.put"
+    need_window(what, "dst", dst)
+    need_tensor(what, "src", src)
     ctx = kernel_context(what)
     frame = _getframe(1)
-    _need_window(what, "dst", dst)
-    need_tensor(what, "src", src)
     there = dst.peer(what, peer)
     add = atomic == AtomicType.Add
     if add:
@@ -236,66 +277,13 @@ def get(
 ) -> Tensor:
     """Copy from a peer's slice into the own global memory through a staging tile; synchronous. As `put`."""
     what = "pld.tensor.get"
+    need_tensor(what, "dst", dst)
+    need_window(what, "src", src)
     ctx = kernel_context(what)
     frame = _getframe(1)
-    need_tensor(what, "dst", dst)
-    _need_window(what, "src", src)
     there = src.peer(what, peer)
     regions = (dst_offsets, src_offsets, shape)
     other = _remote(src, dim_value(peer))
     site = (frame.f_code, frame.f_lasti)
     _copy(what, "get", ctx, site, there, other, dst, None, regions, chunk_rows, chunk_cols, pipeline, False)
     return dst
-
-
-def _cell(what: str, layout: Layout, offsets):
-    if layout.dtype is not INT32:
-        raise InvalidOperationError(f"{what}: signal cells are INT32, {layout.name} is {layout.dtype!r}")
-    return layout.region(what, offsets, (1,) * len(layout.shape))
-
-
-def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
-    """Add to, or set, a signal cell of a rank (the own one included) after all earlier writes are visible.
-
-    Raises:
-        InvalidOperationError: not an INT32 window, ranks differ, or ``op`` is no NotifyOp.
-        KernelError: no such peer or cell.
-    """
-    what = "pld.system.notify"
-    ctx = kernel_context(what)
-    frame = _getframe(1)
-    _need_window(what, "target", target)
-    there = target.peer(what, peer)
-    if not isinstance(op, NotifyOp):
-        raise InvalidOperationError(f"{what}: op must be pld.NotifyOp.AtomicAdd or pld.NotifyOp.Set, got {op!r}")
-    region = _cell(what, there.layout, offsets)
-    devices = target.domain.devices
-    demands.notify(
-        ctx,
-        (frame.f_code, frame.f_lasti),
-        there,
-        region,
-        devices[dim_value(peer)],
-        dim_value(value),
-        op == NotifyOp.AtomicAdd,
-    )
-    return target
-
-
-def wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
-    """Block until a cell of the own slice is >= or == ``expected`` (signed); the cell is not changed.
-
-    Raises:
-        InvalidOperationError: not an INT32 window, ranks differ, or ``cmp`` is no WaitCmp.
-        KernelError: no such cell.
-        DeadlockError: from the run, if it can never hold.
-    """
-    what = "pld.system.wait"
-    ctx = kernel_context(what)
-    frame = _getframe(1)
-    _need_window(what, "signal", signal)
-    if not isinstance(cmp, WaitCmp):
-        raise InvalidOperationError(f"{what}: cmp must be pld.WaitCmp.Ge or pld.WaitCmp.Eq, got {cmp!r}")
-    region = _cell(what, signal.layout, offsets)
-    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, region, dim_value(expected), cmp == WaitCmp.Ge)
-    return signal

@@ -4,23 +4,24 @@ Programs may use everything here as PyPTO's ``pypto.language``; ``a2a3sim.langua
 ``pld``.
 """
 
-from types import SimpleNamespace
-
-from a2a3sim.jit import jit
-from a2a3sim.frontend.control import (
-    const,
-    drain,
-    fence,
-    get_block_idx,
-    get_block_num,
-    phase,
-    spmd,
-    sync_all,
-)
-from a2a3sim.frontend.control import pl_range as range  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend import arrays, tiles
+from a2a3sim.frontend.arithmetic import add, maximum, minimum, mul, sub
+from a2a3sim.frontend.blocks import at, manual_scope
+from a2a3sim.frontend.casting import cast
+from a2a3sim.frontend.control import drain, fence, get_block_idx, get_block_num, phase, spmd, sync_all
 from a2a3sim.frontend.dynamic import dynamic
 from a2a3sim.frontend.handles import InOut, Out, Scalar, Tensor, Tile
-from a2a3sim.frontend.local_ops import add, cast, full, load, maximum, minimum, mul, read, store, sub, write
+from a2a3sim.frontend.local_ops import full, load, store
+from a2a3sim.frontend.loops import parallel, unroll, yield_
+from a2a3sim.frontend.loops import pl_range as range  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.names import Namespace, unknown_name
+from a2a3sim.frontend.program import Program, function, program
+from a2a3sim.frontend.scalars import const, read, write
+from a2a3sim.frontend.scalars import maximum as max  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.scalars import minimum as min  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.tensors import assemble, create_tensor
+from a2a3sim.frontend.tensors import slice_of as slice  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.tiles import matmul, move
 from a2a3sim.frontend.types import (
     BF16,
     BOOL,
@@ -31,6 +32,7 @@ from a2a3sim.frontend.types import (
     INT16,
     INT32,
     INT64,
+    TASK_ID,
     UINT8,
     UINT32,
     DataType,
@@ -39,12 +41,42 @@ from a2a3sim.frontend.types import (
     MemorySpace,
     Role,
 )
-from a2a3sim.frontend.program import Program, function, program
+from a2a3sim.jit import RUNTIME, jit
 
-tile = SimpleNamespace(
-    load=load, store=store, add=add, sub=sub, mul=mul, maximum=maximum, minimum=minimum, cast=cast, full=full
+tile = Namespace(
+    "pl.tile",
+    add=add,
+    assemble=assemble,
+    cast=cast,
+    create=tiles.create,
+    full=full,
+    load=load,
+    matmul=matmul,
+    maximum=maximum,
+    minimum=minimum,
+    move=move,
+    mul=mul,
+    read=read,
+    reshape=tiles.reshape,
+    row_sum=tiles.row_sum,
+    slice=slice,
+    store=store,
+    sub=sub,
 )
-system = SimpleNamespace(sync_all=sync_all, fence=fence, drain=drain)
+tensor = Namespace(
+    "pl.tensor",
+    add=add,
+    assemble=assemble,
+    cast=cast,
+    create=create_tensor,
+    mul=mul,
+    read=read,
+    slice=slice,
+    sub=sub,
+    write=write,
+)
+system = Namespace("pl.system", drain=drain, fence=fence, sync_all=sync_all)
+array = Namespace("pl.array", create=arrays.create)
 
 __all__ = [
     "BF16",
@@ -56,6 +88,8 @@ __all__ = [
     "INT16",
     "INT32",
     "INT64",
+    "RUNTIME",
+    "TASK_ID",
     "UINT8",
     "UINT32",
     "DataType",
@@ -70,8 +104,12 @@ __all__ = [
     "Tensor",
     "Tile",
     "add",
+    "array",
+    "assemble",
+    "at",
     "cast",
     "const",
+    "create_tensor",
     "dynamic",
     "full",
     "function",
@@ -79,15 +117,30 @@ __all__ = [
     "get_block_num",
     "jit",
     "load",
+    "manual_scope",
+    "matmul",
+    "max",
+    "min",
+    "move",
     "mul",
+    "parallel",
     "phase",
     "program",
     "range",
     "read",
+    "slice",
     "spmd",
     "store",
     "sub",
     "system",
+    "tensor",
     "tile",
+    "unroll",
     "write",
+    "yield_",
 ]
+
+
+def __getattr__(name: str):
+    """What PyPTO has and this front end has not: an object that says so when it is used."""
+    return unknown_name("pl", name, __all__)

@@ -1,7 +1,5 @@
 """Distributed part of the language: ``import a2a3sim.language.distributed as pld``."""
 
-from types import SimpleNamespace
-
 from a2a3sim.frontend.collectives import (
     all_to_all,
     all_to_all_v,
@@ -13,23 +11,46 @@ from a2a3sim.frontend.collectives import (
 )
 from a2a3sim.frontend.handles import DistributedTensor
 from a2a3sim.frontend.host_ops import alloc_window_buffer, window, world_size
-from a2a3sim.frontend.remote_ops import get, get_comm_ctx, notify, nranks, put, rank, remote_load, remote_store, wait
+from a2a3sim.frontend.names import Namespace, unknown_name
+from a2a3sim.frontend.remote_ops import (
+    get,
+    get_comm_ctx,
+    nranks,
+    put,
+    rank,
+    remote_load,
+    remote_store_tensor,
+)
+from a2a3sim.frontend.remote_ops import remote_store as remote_store_tile
+from a2a3sim.frontend.remote_ops import remote_store_any as remote_store
+from a2a3sim.frontend.signal_ops import defer_wait, notify, wait
 from a2a3sim.frontend.types import AtomicType, NotifyOp, ReduceOp, WaitCmp
 
-tile = SimpleNamespace(remote_load=remote_load, remote_store=remote_store)
-tensor = SimpleNamespace(
-    put=put,
-    get=get,
-    allreduce=allreduce,
-    barrier=barrier,
-    broadcast=broadcast,
-    allgather=allgather,
-    reduce_scatter=reduce_scatter,
+tile = Namespace("pld.tile", remote_load=remote_load, remote_store=remote_store_tile)
+tensor = Namespace(
+    "pld.tensor",
     all_to_all=all_to_all,
     all_to_all_v=all_to_all_v,
+    allgather=allgather,
+    allreduce=allreduce,
+    alloc_window_buffer=alloc_window_buffer,
+    barrier=barrier,
+    broadcast=broadcast,
+    get=get,
+    put=put,
+    reduce_scatter=reduce_scatter,
+    remote_store=remote_store_tensor,
+    window=window,
 )
-system = SimpleNamespace(
-    notify=notify, wait=wait, get_comm_ctx=get_comm_ctx, rank=rank, nranks=nranks, world_size=world_size
+system = Namespace(
+    "pld.system",
+    defer_wait=defer_wait,
+    get_comm_ctx=get_comm_ctx,
+    notify=notify,
+    nranks=nranks,
+    rank=rank,
+    wait=wait,
+    world_size=world_size,
 )
 
 __all__ = [
@@ -50,3 +71,8 @@ __all__ = [
     "window",
     "world_size",
 ]
+
+
+def __getattr__(name: str):
+    """Short forms exist for a few operations only; the error names the nearest."""
+    return unknown_name("pld", name, __all__)

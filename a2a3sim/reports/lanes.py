@@ -146,7 +146,7 @@ def _assign_slots(view: RankLanes, pipe: str) -> None:
 def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: int):
     """What each rank did most tellingly in each of ``bins`` equal stretches of ``longest`` ps, on any core.
 
-    ``span`` holds the first start and the last end of the run.
+    ``span`` holds the first instant shown and the last end of the run.
 
     Returns:
         An int8 array [rank, bin] of indices into the returned list of (activity, bytes flowed or it is no
@@ -162,7 +162,9 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
         if end > start:
             a = (start - first) * bins // longest
             b = max((end - first) * bins // longest, a + 1)
-            np.maximum(strip[a:b], what, out=strip[a:b])
+            if b > 0:  # what lies before a zoomed-in stretch is not seen
+                a = max(a, 0)
+                np.maximum(strip[a:b], what, out=strip[a:b])
 
     for lane in lanes:
         strip = strips[lane.rank]

@@ -30,6 +30,7 @@ LANES_UP_TO = 16  # ranks; beyond, one strip a rank
 _ALL_ARROWS_UP_TO = 4  # ranks; beyond, only the notify that ended each barrier
 _WIDTH, _LEFT, _RIGHT = 11.0, 0.85, 0.2  # inches
 _TOP, _BETWEEN, _BOTTOM = 1.0, 0.66, 0.85
+_MARGIN = 1.015  # of the time axis, for the line at the end
 _STRIP_BINS = 1500
 _PALE = 0.38
 _THIN = 0.02  # inches
@@ -50,10 +51,20 @@ class TimelineRun:
         return self.title or self.result.algorithm or self.result.program
 
 
-def draw_timeline(runs: Sequence[TimelineRun], path: str | Path, title: str = "") -> Path:
+def draw_timeline(
+    runs: Sequence[TimelineRun],
+    path: str | Path,
+    title: str = "",
+    window: tuple[int, int] | None = None,
+    ranks: Sequence[int] | None = None,
+) -> Path:
     """Write the timeline of one or more runs as PNG or SVG.
 
     Time zero is the first kernel start of each run, so that the ends compare.
+
+    Args:
+        window: only from the one to the other time, in ps from time zero.
+        ranks: only these.
 
     Raises:
         ValueError: there is no run.
@@ -61,9 +72,9 @@ def draw_timeline(runs: Sequence[TimelineRun], path: str | Path, title: str = ""
     """
     if not runs:
         raise ValueError(f"runs must hold at least one run, got {runs!r}")
-    panels = [_Panel(run) for run in runs]
-    longest = max(1, *(panel.last - panel.first for panel in panels))
-    factor, unit = time_unit(longest)
+    panels = [_Panel(run, ranks) for run in runs]
+    shown = window or (0, max(1, *(panel.last - panel.first for panel in panels)))
+    factor, unit = time_unit(shown[1] if window is None else window[1] - window[0])
     tints: dict[str, int] = {}
     for panel in panels:
         for phase in panel.union:
@@ -75,7 +86,7 @@ def draw_timeline(runs: Sequence[TimelineRun], path: str | Path, title: str = ""
             y -= panel.height
             width = (_WIDTH - _LEFT - _RIGHT) / _WIDTH
             axes = figure.add_axes((_LEFT / _WIDTH, y / total, width, panel.height / total))
-            panel.draw(axes, longest, factor, tints)
+            panel.draw(axes, shown, factor, tints)
             axes.tick_params(labelbottom=k == len(panels) - 1)
             y -= _BETWEEN
         axes.set_xlabel(f"time since the first kernel's start ({unit})")
@@ -89,14 +100,17 @@ def draw_timeline(runs: Sequence[TimelineRun], path: str | Path, title: str = ""
 class _Panel:
     """One run's part of the picture."""
 
-    def __init__(self, run: TimelineRun) -> None:
+    def __init__(self, run: TimelineRun, ranks: Sequence[int] | None = None) -> None:
         self.run = run
-        self.ranks = run.result.ranks
+        chosen = range(run.result.ranks) if ranks is None else [r for r in ranks if r < run.result.ranks]
+        self.rows = {rank: row for row, rank in enumerate(chosen)}  # ranks shown, from the top
+        self.ranks = len(self.rows)
         self.lanes = [lane for lane in run.trace.lanes if lane.start != UNKNOWN]
         self.first, self.last = run_span(self.lanes)
         self.strips = self.ranks > LANES_UP_TO
         self.shown: set[str] = set()
-        self.views = rank_lanes(self.lanes, self.ranks, self.first, self.last)
+        views = rank_lanes(self.lanes, run.result.ranks, self.first, self.last)
+        self.views = [views[rank] for rank in self.rows]
         self.union = phase_union([span for view in self.views for span in view.phases])
         if self.strips:
             self.height = min(max(self.ranks * 0.07, 2.0), 7.0)
@@ -104,24 +118,25 @@ class _Panel:
             self.lane_height = 0.15 if self.ranks <= 4 else (0.105 if self.ranks <= 8 else 0.075)
             self.height = self.ranks * 4 * self.lane_height / 0.9
 
-    def draw(self, axes, longest: int, factor: int, tints: dict[str, int]) -> None:
+    def draw(self, axes, shown: tuple[int, int], factor: int, tints: dict[str, int]) -> None:
         self.factor = factor
-        axes.set_xlim(0, longest * 1.015 / factor)
+        self.from_ps, self.to_ps = shown
+        axes.set_xlim(shown[0] / factor, (shown[1] + (shown[1] - shown[0]) * (_MARGIN - 1)) / factor)
         axes.set_ylim(self.ranks, 0)
         for side in ("left", "top", "right"):
             axes.spines[side].set_visible(False)
         if self.strips:
-            self._strips(axes, longest)
+            self._strips(axes)
         else:
             self._tints(axes, tints)
             self._bars(axes)
             self._arrows(axes)
         self._labels(axes)
-        end = (self.last - self.first) / factor
-        axes.plot(
-            [end, end], [0, self.ranks], color=self.colour, lw=1.2, ls=(0, (4, 2)), clip_on=False, zorder=5
-        )
-        self._title(axes, longest)
+        end = self.last - self.first
+        if self.from_ps <= end <= self.to_ps:
+            at = [end / factor] * 2
+            axes.plot(at, [0, self.ranks], color=self.colour, lw=1.2, ls=(0, (4, 2)), clip_on=False, zorder=5)
+        self._title(axes)
 
     @property
     def colour(self) -> str:
@@ -131,7 +146,8 @@ class _Panel:
         boxes, colours = [], []
         for view in self.views:
             for span in view.phases:
-                boxes.append(self._box(span.start, span.end, view.rank + 0.02, view.rank + 0.98))
+                row = self.rows[view.rank]
+                boxes.append(self._box(span.start, span.end, row + 0.02, row + 0.98))
                 colours.append(phase_tint(tints[span.name]))
         self._add(axes, boxes, facecolors=colours, linewidths=0, zorder=0)
         for rank in range(1, self.ranks):
@@ -148,7 +164,7 @@ class _Panel:
             for index, pipe in enumerate(PIPES):
                 tall = 0.9 / 4 * 0.88 / view.slots[pipe]
                 for bar in view.bars[pipe]:
-                    top = view.rank + 0.05 + 0.9 * index / 4 + bar.slot * tall
+                    top = self.rows[view.rank] + 0.05 + 0.9 * index / 4 + bar.slot * tall
                     margin = tall * (1 - _SHAPE.get(bar.what, 1.0)) / 2
                     rows = top + margin, top + 0.94 * tall - margin
                     a, b = bar.strong
@@ -158,7 +174,8 @@ class _Panel:
                         if d > c:
                             pale.setdefault(bar.what, []).append(self._box(c, d, *rows))
         self.shown |= strong.keys() | pale.keys()
-        thin = _THIN * axes.get_xlim()[1] / (_WIDTH - _LEFT - _RIGHT)
+        left, right = axes.get_xlim()
+        thin = _THIN * (right - left) / (_WIDTH - _LEFT - _RIGHT)
         for what, colour in ACTIVITY_COLOURS.items():
             self._add(axes, pale.get(what), facecolors=colour, alpha=_PALE, linewidths=0, zorder=2)
             boxes = strong.get(what, [])
@@ -180,6 +197,7 @@ class _Panel:
 
     def _arrows(self, axes) -> None:
         arrows = [arrow for view in self.views for arrow in view.arrows if arrow.src != arrow.dst]
+        arrows = [a for a in arrows if a.src in self.rows and self.from_ps <= a.left and a.ended <= self.to_ps]
         if self.ranks > _ALL_ARROWS_UP_TO:
             # Of every barrier of a rank, the notify that came last: the one that released it.
             last = {(arrow.dst, arrow.barrier): arrow for arrow in arrows}
@@ -188,8 +206,8 @@ class _Panel:
         for arrow in arrows:
             axes.annotate(
                 "",
-                xy=(arrow.ended / self.factor, arrow.dst + middle),
-                xytext=(arrow.left / self.factor, arrow.src + middle),
+                xy=(arrow.ended / self.factor, self.rows[arrow.dst] + middle),
+                xytext=(arrow.left / self.factor, self.rows[arrow.src] + middle),
                 arrowprops={
                     "arrowstyle": "-|>,head_width=0.12,head_length=0.25",
                     "color": ACTIVITY_COLOURS["notify"],
@@ -203,17 +221,20 @@ class _Panel:
         if arrows:
             self.shown.add("notify")
 
-    def _strips(self, axes, longest: int) -> None:
+    def _strips(self, axes) -> None:
         import numpy as np
         from matplotlib.colors import to_rgb
 
-        strips, names = rank_strips(self.lanes, self.ranks, (self.first, self.last), longest, _STRIP_BINS)
+        span = self.first + self.from_ps, self.last
+        ranks = self.run.result.ranks
+        strips, names = rank_strips(self.lanes, ranks, span, self.to_ps - self.from_ps, _STRIP_BINS)
+        strips = strips[list(self.rows)]
         colours = np.array([to_rgb(ACTIVITY_COLOURS[name]) for name, _ in names] + [(1.0, 1.0, 1.0)])
         opaque = np.array([1.0 if strong else _PALE for _, strong in names] + [1.0])[:, None]
         palette = opaque * colours + (1 - opaque)
         axes.imshow(
             palette[strips],
-            extent=(0, longest / self.factor, self.ranks, 0),
+            extent=(self.from_ps / self.factor, self.to_ps / self.factor, self.ranks, 0),
             aspect="auto",
             interpolation="nearest",
             zorder=1,
@@ -225,27 +246,28 @@ class _Panel:
         axes.tick_params(axis="y", length=0)
         if self.strips:
             step = next(s for s in (1, 2, 4, 8, 16, 32, 64, 128) if self.height / (self.ranks / s) >= 0.13)
-            axes.set_yticks([rank + 0.5 for rank in range(0, self.ranks, step)], range(0, self.ranks, step))
+            rows = range(0, self.ranks, step)
+            axes.set_yticks([row + 0.5 for row in rows], [list(self.rows)[row] for row in rows])
             axes.set_ylabel("rank")
             return
         axes.set_yticks([])
         shift = axes.get_yaxis_transform()
         names = self.lane_height >= 0.1
-        for rank in range(self.ranks):
+        for rank, row in self.rows.items():
             text = f"rank {rank}"
             if rank < len(labels) and labels[rank] != rank:
                 text += f"\n(-d {labels[rank]})"
             x = -0.036 if names else -0.006
             axes.text(
-                x, rank + 0.5, text, transform=shift, ha="right", va="center", fontsize=7.5 if names else 6.5
+                x, row + 0.5, text, transform=shift, ha="right", va="center", fontsize=7.5 if names else 6.5
             )
             for index, pipe in enumerate(PIPES if names else ()):
-                y = rank + 0.05 + 0.9 * (index + 0.45) / 4
+                y = row + 0.05 + 0.9 * (index + 0.45) / 4
                 axes.text(
                     -0.004, y, pipe, transform=shift, ha="right", va="center", fontsize=5.5, color="#666666"
                 )
 
-    def _title(self, axes, longest: int) -> None:
+    def _title(self, axes) -> None:
         result = self.run.result
         inch = 1 / (axes.get_position().height * axes.figure.get_figheight())
         shift = axes.transAxes
@@ -263,23 +285,26 @@ class _Panel:
         name = axes.annotate(self.run.name, (1, 0), (3, 1), xycoords=mark, fontsize=9, weight="bold", **after)
         text = "   ·   ".join(said)
         axes.annotate(text, (1, 0), (9, 1.5), xycoords=name, fontsize=8, color="#333333", **after)
-        self._phase_names(axes, longest, 1 + 0.06 * inch)
+        self._phase_names(axes, 1 + 0.06 * inch)
 
-    def _phase_names(self, axes, longest: int, y: float) -> None:
+    def _phase_names(self, axes, y: float) -> None:
         """Names over their phases, as far as they fit beside each other."""
-        per_ps = (_WIDTH - _LEFT - _RIGHT) / (longest * 1.015)
+        per_ps = (_WIDTH - _LEFT - _RIGHT) / ((self.to_ps - self.from_ps) * _MARGIN)
         taken = 0.0
         for phase in self.union:
-            middle = (phase["start_ps"] + phase["end_ps"]) / 2 * per_ps
+            start, end = max(phase["start_ps"], self.from_ps), min(phase["end_ps"], self.to_ps)
+            if end <= start:
+                continue
+            middle = ((start + end) / 2 - self.from_ps) * per_ps
             half = 0.03 * len(phase["name"]) + 0.03
-            span = (phase["end_ps"] - phase["start_ps"]) * per_ps
+            span = (end - start) * per_ps
             left = max(middle - half, 0.0)
             if left < taken or (2 * half > span and len(self.union) > 6):
                 continue
             taken = left + 2 * half
             axes.annotate(
                 phase["name"],
-                ((left + half) / per_ps / self.factor, y),
+                (((left + half) / per_ps + self.from_ps) / self.factor, y),
                 xycoords=("data", "axes fraction"),
                 ha="center",
                 fontsize=7,

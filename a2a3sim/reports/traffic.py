@@ -83,6 +83,7 @@ def draw_traffic(
     title: str = "remote traffic",
     *,
     forms: Sequence[Form] = ALL_REDUCE_FORMS,
+    measured_on: str = "",
 ) -> Path:
     """Write the traffic picture as PNG or SVG.
 
@@ -92,6 +93,7 @@ def draw_traffic(
         payload: N, bytes per rank.
         header: `a2a3sim.reports.header.header` of one of the runs.
         forms: what the measurements are held against.
+        measured_on: the machine of the measurements, where it is not the header's.
 
     Raises:
         ConfigError: the path is no ``.png`` or ``.svg`` in an existing directory.
@@ -110,7 +112,7 @@ def draw_traffic(
 
         figure.text(0.12 / width, 1 - 0.2 / total, title, fontsize=11, weight="bold", va="center")
         figure.text(0.12 / width, 1 - 0.4 / total, header, fontsize=7, color="#555555", va="center")
-        _draw_lines(place(0.75, 0, _LINE - 1.15), points, payload, forms)
+        _draw_lines(place(0.75, 0, _LINE - 1.15), points, payload, forms, measured_on)
         most = max((nbytes for matrix in matrices for nbytes in matrix.pairs.values()), default=1)
         image = None
         for k, matrix in enumerate(matrices):
@@ -121,7 +123,9 @@ def draw_traffic(
         return save(figure, path)
 
 
-def _draw_lines(axes, points: Sequence[Point], payload: int, forms: Sequence[Form]) -> None:
+def _draw_lines(
+    axes, points: Sequence[Point], payload: int, forms: Sequence[Form], measured_on: str = ""
+) -> None:
     import numpy as np
 
     measured = sorted({point.ranks for point in points})
@@ -151,7 +155,7 @@ def _draw_lines(axes, points: Sequence[Point], payload: int, forms: Sequence[For
     iec_ticks(axes.yaxis)
     axes.grid(color="#E4E4E4", lw=0.5)
     axes.set_axisbelow(True)
-    axes.set_xlabel("ranks P")
+    axes.set_xlabel(f"ranks P (measured on {measured_on}: bytes do not depend on the machine)" if measured_on else "ranks P")
     axes.set_title(f"remote bytes per rank, N = {format_size(payload)}", loc="left")
     drawn = axes.get_legend_handles_labels()[1]
     if len(drawn) > _LEGEND_INSIDE:

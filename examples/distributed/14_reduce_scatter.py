@@ -2,7 +2,7 @@
 
 It is the first phase of step 09 on its own. --mode manual spells it out, --mode builtin calls
 pld.tensor.reduce_scatter in the kernel, --mode host calls it in the host body. The built-in works in
-place, so it needs a second barrier that the hand-made form can do without.
+place and meets a second time before it writes; the hand-made form can do without.
 """
 
 import numpy as np

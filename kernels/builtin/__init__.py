@@ -1,8 +1,8 @@
 """PyPTO's built-in collectives as ordinary kernels: what `pld.tensor.allreduce` and its kin run.
 
-Each is written in the language alone, so its traffic, its time and its findings come out of the machine like
-those of any other kernel. A factory gives the kernel for one job (ranks, extents, dtype, …); the front end asks
-for it by name when a program calls the collective.
+Each is written in the language alone, so its traffic, its time and its findings come out of the machine
+like those of any other kernel. A factory gives the kernel for one job (ranks, extents, dtype, …); the front
+end asks for it by name when a program calls the collective.
 """
 
 if __name__ != "a2a3sim.kernels.builtin":

@@ -18,7 +18,7 @@ def build(*, ranks: int, size: int, dtype, window: bool, fenced: bool):
 
     @pl.jit.incore
     def all_to_all(
-        input: kind[[ranks, size], dtype],  # noqa: A002 - PyPTO's name
+        input: kind[[ranks, size], dtype],
         target: pl.InOut[pld.DistributedTensor[[ranks, size], dtype]],
         signal: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
     ):

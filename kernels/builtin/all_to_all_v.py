@@ -1,8 +1,8 @@
 """``pld.tensor.all_to_all_v``: blocks of varying use, always moved whole, with their counts beside them.
 
 Rank r writes its whole block d into block r of rank d and sets ``recv_counts[r, 0]`` there to the number of
-rows that count, at most a block. Rows beyond it hold whatever the sender's block held there. Counts are Sets, each
-cell having one writer, and go to a rank before the credit that publishes them.
+rows that count, at most a block. Rows beyond it hold whatever the sender's block held there. Counts are
+Sets, each cell having one writer, and go to a rank before the credit that publishes them.
 """
 
 from functools import lru_cache
@@ -17,14 +17,14 @@ __all__ = ["build"]
 
 @lru_cache(maxsize=256)
 def build(*, ranks: int, rows: int, size: int, dtype, window: bool, counts_window: bool, fenced: bool):
-    """The kernel for blocks of ``rows`` x ``size``; ``window`` and ``counts_window``: what is no plain tensor."""
+    """The kernel for blocks of ``rows`` x ``size``; ``window``, ``counts_window``: sources are windows."""
     chunks = staging(rows, size, dtype)
     kind = pld.DistributedTensor if window else pl.Tensor
     counts_kind = pld.DistributedTensor if counts_window else pl.Tensor
 
     @pl.jit.incore
     def all_to_all_v(
-        input: kind[[ranks * rows, size], dtype],  # noqa: A002 - PyPTO's name
+        input: kind[[ranks * rows, size], dtype],
         target: pl.InOut[pld.DistributedTensor[[ranks * rows, size], dtype]],
         signal: pl.InOut[pld.DistributedTensor[[ranks, 1], pl.INT32]],
         send_counts: counts_kind[[ranks, 1], pl.INT32],

@@ -1,4 +1,4 @@
-"""``pld.tensor.allgather``: every rank writes its row into row ``my_rank`` of every target, then a barrier."""
+"""``pld.tensor.allgather``: every rank writes its row into row ``my_rank`` of all targets, then a barrier."""
 
 from functools import lru_cache
 

@@ -1,8 +1,9 @@
 """``pld.tensor.allreduce``, mesh: every rank reads every peer's slice, piece by piece, and reduces in place.
 
 A barrier says that all slices are there. Then, for each piece: own part first, peers in ascending order, a
-barrier (all peers have read this piece of mine), store. A kernel's own call takes pieces of 16 KiB on its one core;
-the host's takes 256-element tiles, dealt out in turn to ``lanes`` cores with a column of the signal each.
+barrier (all peers have read this piece of mine), store. A kernel's own call takes pieces of 16 KiB on its
+one core; the host's takes 256-element tiles, dealt out in turn to ``lanes`` cores with a column of the
+signal each.
 """
 
 from functools import lru_cache

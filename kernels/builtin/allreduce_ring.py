@@ -1,9 +1,9 @@
 """``pld.tensor.allreduce``, ring: 2(P-1) rounds, each reading one chunk of the left neighbour; in place.
 
-Rounds 0 .. P-2 reduce: in round s rank r adds its left neighbour's chunk r-1-s to its own, so that chunk c is
-summed up by ranks c+1, c+2, … and complete at rank c-1: x[c-1] + (x[c-2] + (… + (x[c+1] + x[c]))). Rounds
-P-1 .. 2P-3 gather: rank r copies chunk r-t of its left neighbour, who has it complete. Every round has a row of the
-signal and barriers over all ranks.
+Rounds 0 .. P-2 reduce: in round s rank r adds its left neighbour's chunk r-1-s to its own, so that chunk c
+is summed up by ranks c+1, c+2, … and complete at rank c-1: x[c-1] + (x[c-2] + (… + (x[c+1] + x[c]))).
+Rounds P-1 .. 2P-3 gather: rank r copies chunk r-t of its left neighbour, who has it complete. Every round
+has a row of the signal and barriers over all ranks.
 """
 
 from functools import lru_cache
@@ -79,8 +79,8 @@ def build(*, ranks: int, count: int, dtype, op, fenced: bool):
 def build_host(*, ranks: int, count: int, dtype, op, fenced: bool):
     """The kernel that the host's call runs: ``count`` a multiple of ``ranks``, one barrier a round.
 
-    Within a round a rank writes no chunk that its neighbour reads in it, so the barrier that opens the next round
-    is enough; the one row more than rounds is the barrier behind the last.
+    Within a round a rank writes no chunk that its neighbour reads in it, so the barrier that opens the next
+    round is enough; the one row more than rounds is the barrier behind the last.
     """
     combine = COMBINE[op]
     rounds = 2 * (ranks - 1)

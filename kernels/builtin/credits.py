@@ -1,9 +1,9 @@
 """Barriers over credits that clear themselves: any number of calls, of any collectives, may share one signal.
 
-Barrier g of a call adds 1 to cell ``my_rank`` of every peer and waits until each peer's cell of the own slice is
->= g; g starts at 1 in every call. When the call is over it takes its N credits back from each of its own cells by
-an atomic add of -N. That commutes with a credit which a faster peer has sent for its next call already, where
-clearing to zero would lose it.
+Barrier g of a call adds 1 to cell ``my_rank`` of every peer and waits until each peer's cell of the own
+slice is >= g; g starts at 1 in every call. When the call is over it takes its N credits back from each of
+its own cells by an atomic add of -N. That commutes with a credit which a faster peer has sent for its next
+call already, where clearing to zero would lose it.
 """
 
 import a2a3sim.language as pl

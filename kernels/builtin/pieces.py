@@ -55,4 +55,6 @@ def load(source, row: int, at: int, size: int):
 
 def remote_load(source, peer: int, row: int, at: int, size: int):
     """The same of a peer's slice."""
-    return pld.tile.remote_load(source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size])
+    return pld.tile.remote_load(
+        source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size]
+    )

@@ -1,8 +1,8 @@
 """``pld.tensor.reduce_scatter``: rank r adds up row r of all targets, in place; other rows keep the input.
 
-Nobody but rank r reads its own row r, so the second barrier does not guard the row: it says that all peers are
-done with the others. The last piece of the row is stored behind it; only rows above 16 KiB have earlier pieces,
-which are stored as they come so that a row of any length fits into UB.
+Nobody but rank r reads its own row r, so the second barrier does not guard the row: it says that all peers
+are done with the others. The last piece of the row is stored behind it; only rows above 16 KiB have earlier
+pieces, which are stored as they come so that a row of any length fits into UB.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Abstract programs for the checks: what each core does, a random scheduler with asynchronous delivery, an oracle.
+"""Abstract programs for the checks: what each core does, and a random scheduler with asynchronous delivery.
 
 A `Script` lists operations per thread. `Script.run` executes them in one random schedule in which notifies
 travel for any time (those of one thread to one rank arrive in order); `Script.check` hands the sequence and
@@ -25,9 +25,10 @@ class Core:
         self.ops.append(op)
         return self
 
-    def write(self, memory, owner, low=0, high=32, at=None, pipe="MTE3", stride=0, rows=1):
+    def write(self, memory, owner, low=0, high=32, at=None, pipe="MTE3", stride=0, rows=1, value=None):
+        """``value``: what a plain write to the signal cell at ``low`` gives it."""
         place = (memory, owner, low, high - low, rows, stride)
-        return self._do("write", at, place=place, pipe=pipe)
+        return self._do("write", at, place=place, pipe=pipe, value=value)
 
     def read(self, memory, owner, low=0, high=32, at=None, pipe="MTE2", stride=0, rows=1):
         place = (memory, owner, low, high - low, rows, stride)
@@ -61,6 +62,8 @@ class Source:
     site = staticmethod(lambda op: (op.at, 0))
     kind = staticmethod(lambda op: op.kind)
     when = staticmethod(lambda op, write: op.when)
+    written = staticmethod(lambda op, cell: op.value)
+    found = staticmethod(lambda cell: None)
 
 
 class Script:
@@ -125,8 +128,12 @@ class Script:
             if op.kind == "sync":
                 return all(
                     synced[m] > synced[k]
-                    or (synced[m] == synced[k] and at[m] < len(cores[m].ops) and cores[m].ops[at[m]].kind == "sync"
-                        and withheld != (m, at[m]))
+                    or (
+                        synced[m] == synced[k]
+                        and at[m] < len(cores[m].ops)
+                        and cores[m].ops[at[m]].kind == "sync"
+                        and withheld != (m, at[m])
+                    )
                     for m in members[group]
                 )
             return True
@@ -140,7 +147,11 @@ class Script:
                 op.when = -1
         while True:
             moves = [(speed[k], ("step", k)) for k in range(len(cores)) if ready(k)]
-            moves += [(lag.setdefault(key, rng.choice((0.05, 1, 5))), ("land", key)) for key, q in flying.items() if q]
+            moves += [
+                (lag.setdefault(key, rng.choice((0.05, 1, 5))), ("land", key))
+                for key, q in flying.items()
+                if q
+            ]
             if not moves:
                 break
             weights = [w for w, _ in moves]
@@ -162,12 +173,14 @@ class Script:
                     unapplied[key] += 1
             else:
                 op.when = step
+                if op.kind == "write" and op.value is not None:
+                    values[op.place[1], op.place[2] // self.stride] = op.value
             at[key] += 1
         return all(over(k) for k in range(len(cores))), at
 
     # ---- what the checks get --------------------------------------------------------------------------
 
-    def program(self, complete=True):
+    def program(self):
         """The operation sequence with the order observed by the last `run`."""
         program = Program([c.spec for c in self.cores], self.edges, self.explicit, Source)
         for thread, core in zip(program.threads, self.cores, strict=True):
@@ -180,7 +193,9 @@ class Script:
                     program.notify(thread, self._cell(program, op), op.value, op.replaces, op, op.when)
                 elif op.when < 0:
                     if op.kind == "wait":
-                        program.wait(thread, self._cell(program, op), op.value, op.equal, op, 1 << 40, done=False)
+                        program.wait(
+                            thread, self._cell(program, op), op.value, op.equal, op, 1 << 40, done=False
+                        )
                     stuck = True
                     break
                 elif op.kind == "wait":
@@ -191,28 +206,32 @@ class Script:
                     program.fence(thread, op.kind == "fence")
                 else:
                     memory, owner, low, nbytes, rows, stride = op.place
-                    region = program.region(program.memory((memory, owner), memory, owner), low, nbytes, rows, stride)
+                    region = program.region(
+                        program.memory((memory, owner), memory, owner), low, nbytes, rows, stride
+                    )
                     getattr(program, op.kind)(thread, region, op, op.pipe)
             program.end(thread, not stuck)
         return program
 
     def _cell(self, program, op):
         rank, cell = op.cell
-        name, index = cell if isinstance(cell, tuple) else ("signal", cell)
+        name, index = (
+            cell if isinstance(cell, tuple) else (cell, 0) if isinstance(cell, str) else ("signal", cell)
+        )
         found = program.cell(program.memory((name, rank), name, rank), index * self.stride)
         found.start = found.fresh = self.start.get(op.cell, 0)
         return found
 
-    def check(self, seed=0, **options):
-        """Findings of the sequence as one schedule showed it."""
-        self.run(seed)
+    def check(self, seed=0, values=None, **options):
+        """Findings of the sequence as one schedule showed it; ``values``: of cells that live on."""
+        self.run(seed, values)
         return check_program(self.program(), **options)
 
     def verdicts(self, seeds=8, **options):
         """The set of verdicts, asserted to be the same for all seeds."""
         all_of_them = [{f.verdict for f in self.check(seed, **options)} for seed in range(seeds)]
         for other in all_of_them[1:]:
-            assert other == all_of_them[0], (other ^ all_of_them[0])
+            assert other == all_of_them[0], other ^ all_of_them[0]
         return all_of_them[0]
 
     def kinds(self, seeds=8, **options):

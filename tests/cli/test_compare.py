@@ -58,7 +58,7 @@ def test_more_cores_help_until_the_links_bind(capsys, tmp_path):
         )
         times.append(runs[0])
     first, second, third = (r["kernel_ps"] for r in times)
-    assert first > 2 * second > 2 * third * 0.9
+    assert first > 1.5 * second > 1.5 * third * 0.95
     spent = {s["spent_on"].partition(":")[0] for s in times[-1]["critical_path"]}
     assert "bandwidth" in spent
 

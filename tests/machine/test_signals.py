@@ -21,16 +21,33 @@ def test_a_notify_takes_one_latency_and_wakes_the_wait():
 
 
 def test_updates_of_one_line_are_applied_one_at_a_time():
-    # Three notifies of rank 0 arrive together at 1 us; cells 0 and 1 share a line, row 8 begins another.
+    # Three notifies arrive together at 1 us; cells 0 and 1 share a line, row 8 begins another.
     def body(x, y, data, signal):
         if me(data) == 0:
             add(signal, 1, 0, 0)
             add(signal, 1, 0, 1)
+        elif me(data) == 2:
             add(signal, 1, 8, 0)
 
-    ran = run(body, rows=16, config={"platform_overrides": {"signal.atomic": "20ns"}})
-    assert [op.applied for op in ran.ops(0, "notify")] == [US + 20 * NS, US + 40 * NS, US + 20 * NS]
+    ran = run(body, ranks=3, rows=16, config={"platform_overrides": {"signal.atomic": "20ns"}})
+    assert [op.applied for op in ran.ops(0, "notify")] == [US + 20 * NS, US + 40 * NS]
+    assert [op.applied for op in ran.ops(2, "notify")] == [US + 20 * NS]
     assert ran.ops(0, "notify")[1].by is ran.ops(0, "notify")[0]
+
+
+def test_a_busy_line_holds_back_what_its_core_sent_to_another_line_later():
+    # The line of row 0 is busy with three updates until 1060 ns; the last is of rank 3, whose update of row 8
+    # must not be applied before it.
+    def body(x, y, data, signal):
+        if me(data) != 0:
+            add(signal, 0, 0, me(data))
+            if me(data) == 3:
+                add(signal, 0, 8, 0)
+
+    ran = run(body, ranks=4, rows=16, config={"platform_overrides": {"signal.atomic": "20ns"}})
+    first, second = ran.ops(3, "notify")
+    assert (first.applied, second.applied) == (US + 60 * NS, US + 60 * NS)
+    assert first.order < second.order
 
 
 def test_simultaneous_arrivals_are_applied_by_rank():

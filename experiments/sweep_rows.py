@@ -1,0 +1,142 @@
+"""The columns of a sweep: every parameter and result of a run by its dotted RunResult name.
+
+Lists become aggregates: ``per_rank.FIELD.min``, ``.max`` and ``.sum`` over ranks, ``links.FIELD.max`` and, for the
+utilisation, ``.median`` and ``.min`` over links, ``critical_path.CAUSE_percent``, ``findings.SEVERITY`` as counts.
+What a simulation cost in wall time is left out, so that equal sweeps give equal files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from a2a3sim.critical_path import GROUPS, summary
+from a2a3sim.experiments.conventions import algbw, busbw, size_of
+from a2a3sim.experiments.runner import Outcome
+
+__all__ = ["OVERRIDES", "PARAMETERS", "Column", "columns", "row"]
+
+OVERRIDES = "overrides."  # in front of the platform parameters that were set
+_PIPES = ("S", "MTE2", "V", "MTE3", "SDMA")
+_RANK_FIELDS = (
+    "remote_read_bytes", "remote_write_bytes", "local_read_bytes", "local_write_bytes", "notifies", "waits", "wait_ps",
+    "ub_peak_bytes",
+)  # fmt: skip
+
+
+class Column(NamedTuple):
+    """One column: its name, what its values are (``int``, ``float``, ``str``, ``bool``), and where they come from."""
+
+    name: str
+    kind: type
+    of: Callable[[Outcome], Any]
+
+
+def _result(kind: type, *names: str) -> list[Column]:
+    return [Column(name, kind, lambda outcome, name=name: getattr(outcome.result, name)) for name in names]
+
+
+def _part(kind: type, part: str, *names: str) -> list[Column]:
+    def get(outcome, name):
+        record = getattr(outcome.result, part)
+        return None if record is None else getattr(record, name)
+
+    return [Column(f"{part}.{name}", kind, lambda outcome, name=name: get(outcome, name)) for name in names]
+
+
+def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
+    def over(ranks):
+        return lambda outcome: ranks([get(use) for use in outcome.result.per_rank] or [0])
+
+    return [Column(f"per_rank.{name}.{word}", int, over(f)) for word, f in (("min", min), ("max", max), ("sum", sum))]
+
+
+def _links(name: str, kind: type, word: str, over) -> Column:
+    def get(outcome):
+        values = [getattr(link, name) for link in outcome.result.links]
+        return over(values) if values else None
+
+    return Column(f"links.{name}.{word}", kind, get)
+
+
+def _share(group: str) -> Column:
+    def get(outcome):
+        return round(summary(outcome.result.critical_path).get(group, 0.0), 6)
+
+    return Column(f"critical_path.{group.replace(' ', '_')}_percent", float, get)
+
+
+def _findings(severity: str) -> Column:
+    return Column(
+        f"findings.{severity}", int, lambda o: sum(finding.severity == severity for finding in o.result.findings)
+    )
+
+
+def _size(outcome: Outcome) -> int:
+    return size_of(outcome.form, outcome.job)
+
+
+def _bound_share(outcome: Outcome) -> float | None:
+    result = outcome.result
+    return 100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
+
+
+#: What a sweep can vary, beside the platform's parameters.
+PARAMETERS = (
+    "collective", "algorithm", "platform", "dtype", "ranks", "bytes_per_rank", "cores", "fences", "skew_ps", "seed",
+)  # fmt: skip
+
+_FIRST: list[Column] = [
+    Column("collective", str, lambda outcome: outcome.form.collective),
+    *_result(str, "algorithm", "platform", "dtype"),
+    *_result(int, "ranks", "bytes_per_rank", "cores"),
+    *_result(str, "fences"),
+    *_result(int, "skew_ps", "seed"),
+]
+
+_AFTER: list[Column] = [
+    *_result(bool, "timing_only"),
+    *_result(str, "version", "program", "platform_hash"),
+    Column("placement", str, lambda outcome: " ".join(map(str, outcome.result.placement))),
+    *_result(int, "kernel_ps", "sync_ps", "total_ps", "bound_ps"),
+    Column("percent_of_bound", float, _bound_share),
+    Column("size", int, _size),
+    Column("algbw", float, lambda o: algbw(_size(o), o.result.kernel_ps)),
+    Column("busbw", float, lambda o: busbw(o.form.collective, o.result.ranks, _size(o), o.result.kernel_ps)),
+    Column("max_remote_bytes", int, lambda outcome: outcome.result.max_remote_bytes),
+    Column("closed_form_bytes", int, lambda outcome: outcome.closed_form_bytes),
+    *_result(int, "barriers", "rounds"),
+    *[_share(group) for group in GROUPS],
+    *[column for name in _RANK_FIELDS for column in _ranks(name, lambda use, name=name: getattr(use, name))],
+    *[
+        column
+        for pipe in _PIPES
+        for column in _ranks(f"pipe_busy_ps.{pipe}", lambda use, pipe=pipe: getattr(use.pipe_busy_ps, pipe))
+    ],
+    _links("bytes", int, "max", max),
+    _links("busy_ps", int, "max", max),
+    _links("peak_flows", int, "max", max),
+    _links("utilisation", float, "min", min),
+    _links("utilisation", float, "median", median),
+    _links("utilisation", float, "max", max),
+    *[_findings(severity) for severity in ("error", "warning", "note")],
+    *_part(bool, "numerics", "ok"),
+    *_part(int, "numerics", "wrong"),
+    *_part(float, "numerics", "max_abs_error", "max_rel_error"),
+    *_part(int, "cost", "events", "switches", "operations"),
+]
+
+
+def columns(overrides: Sequence[str]) -> list[Column]:
+    """The columns of a sweep that sets these platform parameters."""
+
+    def override(key):
+        return Column(OVERRIDES + key, str, lambda outcome: outcome.result.overrides.get(key))
+
+    return [*_FIRST, *[override(key) for key in overrides], *_AFTER]
+
+
+def row(outcome: Outcome, overrides: Sequence[str]) -> list[Any]:
+    """The values of a finished point, in the order of `columns`."""
+    return [column.of(outcome) for column in columns(overrides)]

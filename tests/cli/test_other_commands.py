@@ -1,0 +1,100 @@
+"""``flows``, ``platforms``, ``diff`` and the ways in."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from a2a3sim.cli import main
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def run(capsys, *args):
+    status = main(list(args))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_flows_are_within_10_ps_of_the_exact_times(capsys):
+    path = DATA / "simgrid_irregular.csv"
+    status, out, _ = run(capsys, "flows", str(path), "--json", "-")
+    assert status == 0
+    rows = json.loads(out)["rows"]
+    exact = list(csv.DictReader(path.open()))
+    assert [(r["case"], r["flow"]) for r in rows] == [(e["case"], e["flow"]) for e in exact]
+    for row, e in zip(rows, exact, strict=True):
+        assert abs(row["finish_ps"] - Fraction(int(e["finish_exact_num"]), int(e["finish_exact_den"])) * 10**12) <= 10
+
+
+def test_flows_prints_one_line_a_flow(capsys):
+    status, out, _ = run(capsys, "flows", str(DATA / "simgrid_irregular.csv"))
+    assert status == 0
+    assert len(out.splitlines()) == 117
+
+
+def test_platforms_lists_and_explains(capsys):
+    status, out, _ = run(capsys, "platforms")
+    assert status == 0
+    for name in ("a2", "a3", "ideal", "ideal-switch"):
+        assert name in out
+    status, out, _ = run(capsys, "platforms", "a2", "--json", "-")
+    assert status == 0
+    assert "link.bandwidth" in out
+    assert "assumed" in out
+
+
+def test_an_unknown_platform_is_a_usage_error(capsys):
+    status, _, err = run(capsys, "platforms", "a4")
+    assert status == 2
+    assert "a4" in err
+
+
+def test_diff_says_what_differs(capsys, tmp_path):
+    for name, size in (("a", "64KiB"), ("b", "128KiB")):
+        main(["compare", "--size", size, "--algorithms", "mesh", "--timing-only", "--out", str(tmp_path),
+              "--json", str(tmp_path / f"{name}.json")])  # fmt: skip
+    a, b = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    capsys.readouterr()
+    status, out, _ = run(capsys, "diff", a, b)
+    assert status == 1
+    assert "kernel_ps" in out or "kernel" in out
+    status, out, _ = run(capsys, "diff", a, a)
+    assert status == 0
+
+
+def test_diff_of_no_report_is_a_usage_error(capsys, tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    status, _, err = run(capsys, "diff", str(tmp_path / "x.json"), str(tmp_path / "x.json"))
+    assert status == 2
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_help_is_fast():
+    best = 9.0
+    for _ in range(3):
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-c", "from a2a3sim.cli import main; main(['--help'])"], check=True, capture_output=True
+        )
+        best = min(best, time.perf_counter() - began)
+    assert best < 2  # half a second on an idle machine; tests run beside each other
+
+
+def test_version(capsys):
+    status, out, _ = run(capsys, "--version")
+    assert status == 0
+    assert out.startswith("a2a3sim ")
+
+
+@pytest.mark.parametrize("args", [["nonsense"], ["flows"], ["flows", "/nowhere.csv"], ["diff", "a"]])
+def test_usage_errors_are_one_line(capsys, args):
+    status, out, err = run(capsys, *args)
+    assert status == 2
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
