@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from a2a3sim.errors import ConfigError
+from a2a3sim.units import nearest
 
 __all__ = ["DistributedConfig", "RunConfig", "check_backend", "FENCES", "LAUNCHES"]
 
@@ -15,10 +16,16 @@ LAUNCHES = ("together", "dispatch")
 _PLATFORMS = ("a2a3sim", "a2a3", "a5sim", "a5")
 
 
+def _check_platform(platform: str) -> None:
+    if platform not in _PLATFORMS:
+        raise ConfigError(
+            f"platform must be one of {', '.join(_PLATFORMS)}, got {platform!r}{nearest(str(platform), _PLATFORMS)}"
+        )
+
+
 def check_backend(platform: str) -> None:
     """ConfigError unless the PyPTO platform is one that runs here."""
-    if platform not in _PLATFORMS:
-        raise ConfigError(f"platform must be one of {', '.join(_PLATFORMS)}, got {platform!r}")
+    _check_platform(platform)
     if platform != "a2a3sim":
         what = "is another chip generation" if platform.startswith("a5") else "needs NPU hardware"
         raise ConfigError(f"platform {platform!r} {what}; a2a3sim runs programs with -p a2a3sim")
@@ -36,7 +43,7 @@ class DistributedConfig:
         ConfigError: no devices, negative or repeated ids, a negative number of sub-workers, a bad thread number.
     """
 
-    device_ids: Sequence[int] = (0,)
+    device_ids: Sequence[int] = field(default_factory=lambda: [0])
     num_sub_workers: int = 0
     runtime: str = "tensormap_and_ringbuffer"
     aicpu_thread_num: int = 0
@@ -125,7 +132,7 @@ class RunConfig:
     poison: bool = False
 
     def __post_init__(self) -> None:
-        check_backend(self.platform)
+        _check_platform(self.platform)
         for name in ("ring_task_window", "ring_heap", "ring_dep_pool"):
             _check_ring(name, getattr(self, name))
         if self.fences not in FENCES:

@@ -33,6 +33,20 @@ class Path:
         self.load = load
 
 
+class _ByDevice(dict):
+    """Values by device, made when first asked for."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, device: int):
+        value = self[device] = self._make(device)
+        return value
+
+
 class Fabric:
     """The interconnect of one machine, with a cache of its paths.
 
@@ -45,9 +59,9 @@ class Fabric:
         self.topology = topology
         self._platform = platform
         self._capacities: dict[str, Capacity] = {}
-        self._loads: dict[tuple[int, int], Path] = {}
-        self._stores: dict[tuple[int, int], Path] = {}
-        self._latencies: dict[tuple[int, int], int] = {}
+        self._loads: dict[int, _ByDevice] = {}
+        self._stores: dict[int, _ByDevice] = {}
+        self._latencies: dict[int, _ByDevice] = {}
         # Raw bytes per byte of payload; as ints where they are, since thousands of paths are made.
         self._read_weight = _inverse(platform.efficiency.read)
         self._write_weight = _inverse(platform.efficiency.write)
@@ -60,7 +74,7 @@ class Fabric:
     @property
     def paths(self) -> int:
         """How many paths it keeps."""
-        return len(self._loads) + len(self._stores)
+        return sum(map(len, (*self._loads.values(), *self._stores.values())))
 
     @property
     def idle(self) -> bool:
@@ -89,36 +103,44 @@ class Fabric:
 
     def latency(self, src: int, dst: int) -> int:
         """One-way latency in ps; a device reaches itself at once."""
-        key = (src, dst)
-        found = self._latencies.get(key)
+        return self.latencies_from(src)[dst]
+
+    def latencies_from(self, src: int) -> dict[int, int]:
+        """The same to all devices."""
+        found = self._latencies.get(src)
         if found is None:
-            found = 0 if src == dst else sum(link.latency_ps for link in self.topology.path(src, dst))
-            self._latencies[key] = found
+            path = self.topology.path
+            found = self._latencies[src] = _ByDevice(
+                lambda dst: 0 if src == dst else sum([link.latency_ps for link in path(src, dst)])
+            )
         return found
 
     def load(self, core_device: int, memory_device: int) -> Path:
         """A core of one device reads the HBM of another (or of its own)."""
-        key = (core_device, memory_device)
-        path = self._loads.get(key)
-        if path is None:
-            path = self._loads[key] = self._make(True, core_device, memory_device)
-        return path
+        return self.loads_from(core_device)[memory_device]
+
+    def loads_from(self, core_device: int) -> dict[int, Path]:
+        """The same for all devices, by the memory's: made when first asked for."""
+        paths = self._loads.get(core_device)
+        if paths is None:
+            paths = self._loads[core_device] = _ByDevice(lambda there: self._make(True, core_device, there))
+        return paths
 
     def store(self, core_device: int, memory_device: int) -> Path:
         """A core of one device writes the HBM of another (or of its own)."""
-        key = (core_device, memory_device)
-        path = self._stores.get(key)
-        if path is None:
-            path = self._stores[key] = self._make(False, core_device, memory_device)
-        return path
+        paths = self._stores.get(core_device)
+        if paths is None:
+            paths = self._stores[core_device] = _ByDevice(lambda there: self._make(False, core_device, there))
+        return paths[memory_device]
 
     def reset(self) -> None:
         """As new, with its paths kept: for another run on the same machine."""
         for capacity in self._capacities.values():
             capacity.reset()
-        for path in (*self._loads.values(), *self._stores.values()):
-            if path.route is not None:
-                path.route.reset()
+        for paths in (*self._loads.values(), *self._stores.values()):
+            for path in paths.values():
+                if path.route is not None:
+                    path.route.reset()
 
     def _make(self, load: bool, here: int, there: int) -> Path:
         platform = self._platform

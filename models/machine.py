@@ -41,7 +41,7 @@ class Machine:
         self.signals = Signals(clock, signal.atomic, signal.poll, signal.line, seed)
         self._slow = dict(slow or {})
         self._costs: dict[int, CoreCosts] = {}
-        self._vector: dict[tuple, int] = {}
+        self._vector: dict[int, dict[tuple, int]] = {}
         self._checked: dict = {}
 
     def cycles(self, device: int, cycles) -> int:
@@ -68,17 +68,18 @@ class Machine:
         """A core that begins a kernel at ``start`` (ps)."""
         return Core(self.clock, self.network, self.signals, lane, self.costs(lane.device), self.fences, start)
 
+    def vector_costs(self, device: int) -> dict[tuple, int]:
+        """Durations known so far on a device, by (instruction, dtype, shape)."""
+        return self._vector.setdefault(device, {})
+
     def vector_ps(self, device: int, instr: str, dtype, shape) -> int:
         """Duration of a vector instruction on operands of this shape: start-up + slope x repeats."""
-        key = (device, instr, dtype, shape)
-        found = self._vector.get(key)
-        if found is None:
-            nbytes = dtype.itemsize
-            for size in shape:
-                nbytes *= size
-            cycles = self.platform.vector.cycles(instr, dtype.name, nbytes)
-            found = self._vector[key] = self.cycles(device, cycles)
-        return found
+        nbytes = dtype.itemsize
+        for size in shape:
+            nbytes *= size
+        cycles = self.platform.vector.cycles(instr, dtype.name, nbytes)
+        cost = self._vector.setdefault(device, {})[instr, dtype, shape] = self.cycles(device, cycles)
+        return cost
 
     def check_vector(self, what: str, dtype) -> None:
         """KernelError if the vector unit has no arithmetic on this dtype."""
