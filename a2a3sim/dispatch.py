@@ -76,13 +76,14 @@ class Device:
 class _Task:
     """A kernel of an orchestration, numbered in program order."""
 
-    __slots__ = ("joined_by", "missing", "name", "number", "over", "successors", "thread")
+    __slots__ = ("joined_by", "missing", "name", "number", "over", "parked", "successors", "thread")
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         self.name = name
         self.over = False
         self.missing = 0  # tasks that it still waits for
+        self.parked = False  # its thread has got as far as to wait for them
         self.successors: list[_Task] = []
         self.thread = None
         self.joined_by = None  # the thread that waits for its end
@@ -261,5 +262,5 @@ class Orchestration:
             engine.wake(task.joined_by)
         for successor in task.successors:
             successor.missing -= 1
-            if successor.missing == 0:
+            if successor.missing == 0 and successor.parked:
                 engine.wake(successor.thread)

@@ -39,7 +39,8 @@ class KernelRun:
         """Run as a submitted task, on a thread of control of its own."""
         np.seterr(all="ignore")
         engine = self.orchestration.launch.engine
-        while self.task.missing:
+        if self.task.missing:
+            self.task.parked = True
             engine.park(("task", self.name))
         self.run(self)
         self.orchestration.finished(self.task)

@@ -136,7 +136,8 @@ def _first_fitting(form, ranks, dtype, size, count, cores, config, platform, lef
         except ConfigError as error:
             problem = problem or error
     if str(problem).startswith(f"{form.collective} {form.name}: "):
-        left_out[str(problem)] = left_out.get(str(problem), 0) + 1
+        reason = str(problem).rpartition(", got")[0] or str(problem)
+        left_out[reason] = left_out.get(reason, 0) + 1
         return None
     raise problem
 

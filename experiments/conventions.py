@@ -16,7 +16,10 @@ from a2a3sim.frontend.types import as_dtype
 from a2a3sim.kernels.collective import Collective, Job
 from a2a3sim.units import PS_PER_S, format_size, nearest
 
-__all__ = ["CONVENTIONS", "Convention", "algbw", "busbw", "convention", "element", "payload", "size_of", "type_name"]
+__all__ = [
+    "CONVENTIONS", "Convention", "algbw", "busbw", "convention", "element", "payload", "size_of", "title_of",
+    "type_name",
+]  # fmt: skip
 
 #: Element types as nccl-tests print them; what NCCL lacks keeps its own name.
 _TYPES = {"fp32": "float", "fp16": "half", "bf16": "bfloat16"}
@@ -57,7 +60,9 @@ def convention(collective: str) -> Convention:
     """
     if collective not in CONVENTIONS:
         known = ", ".join(CONVENTIONS)
-        raise ConfigError(f"collective must be one of {known}, got {collective!r}{nearest(collective, CONVENTIONS)}")
+        raise ConfigError(
+            f"collective must be one of {known}, got {collective!r}{nearest(collective, CONVENTIONS)}"
+        )
     return CONVENTIONS[collective]
 
 
@@ -75,6 +80,13 @@ def algbw(size: int, time_ps: int) -> float:
 def busbw(collective: str, ranks: int, size: int, time_ps: int) -> float:
     """Bus bandwidth in bytes/s: all-reduce 2(P-1)/P, broadcast 1, all others (P-1)/P times `algbw`."""
     return float(_bus_factor(collective, ranks)) * algbw(size, time_ps)
+
+
+def title_of(collective: str) -> str:
+    """A collective as people write it: ``all-reduce``."""
+    return {"allreduce": "all-reduce", "allgather": "all-gather"}.get(
+        collective, collective.replace("_", "-")
+    )
 
 
 def type_name(dtype: str) -> str:

@@ -8,6 +8,7 @@ from a2a3sim import ConfigError, RunConfig, load_platform
 from a2a3sim.experiments.conventions import algbw, busbw, convention, element, payload, size_of, type_name
 from a2a3sim.experiments.runner import Outcome, Point, job_for, run_point
 from a2a3sim.kernels import CATALOGUE, find
+from a2a3sim.models.topology import build_topology
 from a2a3sim.reports.table import PerfRow
 from a2a3sim.units import format_size
 
@@ -48,7 +49,9 @@ def sizes_between(first: int, last: int, factor: int | None = None, step: int | 
     while size <= last:
         sizes.append(size)
         if len(sizes) > MOST_SIZES:
-            raise ConfigError(f"-b, -e and the step must give at most {MOST_SIZES} sizes: take a larger -i, or -f 2")
+            raise ConfigError(
+                f"-b, -e and the step must give at most {MOST_SIZES} sizes: take a larger -i, or -f 2"
+            )
         size = size + step if step else size * factor
     return sizes
 
@@ -74,13 +77,17 @@ def plan(
     """
     kind = element(dtype)
     platform = load_platform(config.machine or "a2", dict(config.platform_overrides))
+    place = config.place
+    build_topology(platform, max(place) + 1 if place else max(len(labels), 1))
     points, skipped = [], {}
     for size in sizes:
         for algorithm in algorithms:
             form = find(collective, algorithm)
             nbytes = payload(form, size, len(labels), kind)
             if not nbytes:
-                skipped[f"{format_size(size)} is less than one {kind.name} for each of {len(labels)} ranks"] = None
+                skipped[
+                    f"{format_size(size)} is less than one {kind.name} for each of {len(labels)} ranks"
+                ] = None
                 continue
             point = Point(algorithm, len(labels), nbytes, collective, kind.name, cores, config, labels)
             try:

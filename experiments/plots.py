@@ -8,6 +8,7 @@ from typing import Any
 
 from a2a3sim import ConfigError
 from a2a3sim.experiments import plots_lines, plots_maps
+from a2a3sim.experiments.conventions import title_of
 from a2a3sim.experiments.plots_data import entries_of, facets, heading
 from a2a3sim.experiments.sweep_rows import OVERRIDES
 from a2a3sim.experiments.sweep_summary import varied
@@ -39,10 +40,6 @@ _TITLES = {
     "bytes": "{}: remote bytes against the closed forms",
     "heatmap": "{} over {} and {}",
 }
-_NAMES = {
-    "allreduce": "all-reduce", "allgather": "all-gather", "reduce_scatter": "reduce-scatter", "broadcast": "broadcast",
-    "all_to_all": "all-to-all",
-}  # fmt: skip
 
 
 def draw_sweep(
@@ -93,16 +90,20 @@ def _problem(kind: str, moving: Sequence[str], parameters: Sequence[str]) -> str
     return f"{' and '.join(missing)} must vary" if missing else None
 
 
-def _draw(kind, rows, at: dict[str, Any], folder: Path, stem: str, suffix: str, parameters: Sequence[str]) -> Path:
+def _draw(
+    kind, rows, at: dict[str, Any], folder: Path, stem: str, suffix: str, parameters: Sequence[str]
+) -> Path:
     entries = entries_of(rows)
     collective = rows[0].get("collective") or "allreduce"
-    name = _NAMES.get(collective, collective)
+    name = title_of(collective)
     words = [p.removeprefix(OVERRIDES) for p in parameters[:2]]
     title = _TITLES[kind].format(name, *words)
     if kind == "heatmap":
         title += f", {format_size(rows[0]['bytes_per_rank'])} on {rows[0]['ranks']} ranks"
     told = {"collective", "ranks", "bytes_per_rank"} if kind == "heatmap" else {"collective"}
-    said = [f"{key.removeprefix(OVERRIDES)} {_value(key, value)}" for key, value in at.items() if key not in told]
+    said = [
+        f"{key.removeprefix(OVERRIDES)} {_value(key, value)}" for key, value in at.items() if key not in told
+    ]
     if said:
         title += f" ({', '.join(said)})"
     tag = "".join(f"_{_slug(_value(key, value))}" for key, value in at.items())

@@ -7,9 +7,27 @@ from contextlib import contextmanager
 from math import log10
 from pathlib import Path
 
-from a2a3sim.reports.style import algorithm_colour, algorithm_marker, drawing, iec_ticks, rank_ticks, save, time_unit
+from a2a3sim.reports.style import (
+    algorithm_colour,
+    algorithm_marker,
+    drawing,
+    iec_ticks,
+    rank_ticks,
+    save,
+    time_unit,
+)
 
-__all__ = ["Frame", "algorithm_handles", "frame", "log_ticks", "marker", "ranks_axis", "sizes_axis", "spread", "time_axis"]
+__all__ = [
+    "Frame",
+    "algorithm_handles",
+    "frame",
+    "log_ticks",
+    "marker",
+    "ranks_axis",
+    "sizes_axis",
+    "spread",
+    "time_axis",
+]
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.75, 0.25, 0.78, 0.55  # inches
 _GAP_X, _GAP_Y = 0.75, 0.85
@@ -32,13 +50,20 @@ class Frame:
         wide, tall = self.panel
         left = _LEFT + column * (wide + _GAP_X)
         low = self.bottom + (self.rows - 1 - row) * (tall + _GAP_Y)
-        return self.figure.add_axes((left / self.width, low / self.height, wide / self.width, tall / self.height))
+        return self.figure.add_axes(
+            (left / self.width, low / self.height, wide / self.width, tall / self.height)
+        )
 
     def side(self):
         """A narrow panel at the right, for a colour scale."""
         tall = self.height - self.bottom - _TOP
         return self.figure.add_axes(
-            (1 - (self.right - 0.15) / self.width, self.bottom / self.height, 0.13 / self.width, tall / self.height)
+            (
+                1 - (self.right - 0.15) / self.width,
+                self.bottom / self.height,
+                0.13 / self.width,
+                tall / self.height,
+            )
         )
 
     def legend(self, handles) -> None:
@@ -56,7 +81,9 @@ def _columns(handles: int, width: float) -> int:
 
 
 @contextmanager
-def frame(path: Path, title: str, head: str, rows: int, columns: int, panel, handles: int = 0, right: float = _RIGHT):
+def frame(
+    path: Path, title: str, head: str, rows: int, columns: int, panel, handles: int = 0, right: float = _RIGHT
+):
     """Draw into a `Frame`; the file is written when the block ends.
 
     Args:

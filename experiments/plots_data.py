@@ -59,7 +59,9 @@ def select(rows: Sequence[dict[str, Any]], where: dict[str, str]) -> list[dict[s
                 wanted.append(known[value])
             else:
                 some = ", ".join(list(known)[:12])
-                raise ConfigError(f"--where {name}: must be one of {some}, got {value!r}{nearest(value, known)}")
+                raise ConfigError(
+                    f"--where {name}: must be one of {some}, got {value!r}{nearest(value, known)}"
+                )
         rows = [row for row in rows if row[column] in wanted]
     if not rows:
         raise ConfigError("--where leaves no rows")
@@ -72,7 +74,9 @@ def _written(name: str, value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def facets(rows: Sequence[dict[str, Any]], axes: Sequence[str]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def facets(
+    rows: Sequence[dict[str, Any]], axes: Sequence[str]
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """The rows apart for every combination of what varies beside the axes of a picture, the algorithm and the seed."""
     names = [name for name in varied(rows) if name not in (*axes, "algorithm", "seed")]
     return [(dict(zip(names, key, strict=True)), group) for key, group in groups_of(rows, names).items()]
@@ -96,5 +100,9 @@ def heading(rows: Sequence[dict[str, Any]]) -> str:
         parts.append(f"skew {format_time(first['skew_ps'])}")
     if first.get("timing_only"):
         parts.append("timing only")
-    parts += [f"{n.removeprefix(OVERRIDES)}={first[n]}" for n in first if n.startswith(OVERRIDES) and n not in moving]
+    parts += [
+        f"{n.removeprefix(OVERRIDES)}={first[n]}"
+        for n in first
+        if n.startswith(OVERRIDES) and n not in moving
+    ]
     return " · ".join(parts)

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from a2a3sim.experiments.conventions import busbw
 from a2a3sim.experiments.plots_axes import (
-    algorithm_handles, frame, log_ticks, marker, ranks_axis, sizes_axis, spread, time_axis,
+    algorithm_handles,
+    frame,
+    log_ticks,
+    marker,
+    ranks_axis,
+    sizes_axis,
+    spread,
+    time_axis,
 )  # fmt: skip
 from a2a3sim.experiments.plots_data import Entry
 from a2a3sim.reports.style import algorithm_colour, iec_ticks, short_size
@@ -164,7 +171,15 @@ def draw_bytes(entries: Sequence[Entry], path: Path, title: str, head: str) -> P
         for name, own in groups:
             at = [entry.row[x] * 2 ** aside[id(entry)] for entry in own]
             moved = [entry.row["max_remote_bytes"] for entry in own]
-            axes.plot(at, moved, ls="none", color=algorithm_colour(name), clip_on=False, zorder=3, **marker(name, _SIZE))
+            axes.plot(
+                at,
+                moved,
+                ls="none",
+                color=algorithm_colour(name),
+                clip_on=False,
+                zorder=3,
+                **marker(name, _SIZE),
+            )
         if over_ranks:
             ranks_axis(axes, [entry.row["ranks"] for entry in entries], margin)
         else:
@@ -190,5 +205,9 @@ def _asides(entries: Sequence[Entry], x: str) -> tuple[dict[int, float], float]:
     nearest = min((log2(b / a) for a, b in pairwise(at)), default=1.0)
     most = max(len(same) for same in places.values())
     step = min(_DODGE, nearest / (most + 1))
-    aside = {id(entry): (k - (len(same) - 1) / 2) * step for same in places.values() for k, entry in enumerate(same)}
+    aside = {
+        id(entry): (k - (len(same) - 1) / 2) * step
+        for same in places.values()
+        for k, entry in enumerate(same)
+    }
     return aside, most * step / 2 + 0.12

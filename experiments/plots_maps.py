@@ -85,7 +85,13 @@ def draw_crossover(entries: Sequence[Entry], path: Path, title: str, head: str) 
             ink = "white" if _dark(to_rgb(colour)) else "black"
             with_text = numbers and len(ordered) > 1
             axes.plot(
-                column, row + (0.2 if with_text else 0), marker=algorithm_marker(best), color=ink, ms=4, mew=0, ls="none"
+                column,
+                row + (0.2 if with_text else 0),
+                marker=algorithm_marker(best),
+                color=ink,
+                ms=4,
+                mew=0,
+                ls="none",
             )
             if with_text:
                 text = f"{ordered[1].mid / ordered[0].mid:.2f}×"
@@ -162,7 +168,12 @@ def _draw_times(axes, values, low: float, high: float):
 
     cells = _numbers(values)
     image = axes.imshow(
-        cells, cmap="cividis_r", norm=LogNorm(low, max(high, low * 1.01)), aspect="auto", interpolation="nearest", origin="lower"
+        cells,
+        cmap="cividis_r",
+        norm=LogNorm(low, max(high, low * 1.01)),
+        aspect="auto",
+        interpolation="nearest",
+        origin="lower",
     )
     _write(axes, image, cells, lambda value: f"{value:.3g}" if value < 1000 else f"{value:.0f}")
     return image
@@ -174,7 +185,12 @@ def _draw_ratio(axes, first, second) -> None:
     cells = _numbers(first) / _numbers(second)
     most = max(float(cells.max()), 1 / float(cells.min()), 1.05)
     image = axes.imshow(
-        cells, cmap="PuOr", norm=LogNorm(1 / most, most), aspect="auto", interpolation="nearest", origin="lower"
+        cells,
+        cmap="PuOr",
+        norm=LogNorm(1 / most, most),
+        aspect="auto",
+        interpolation="nearest",
+        origin="lower",
     )
     _write(axes, image, cells, lambda value: f"{value:.2f}")
 

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from a2a3sim import ConfigError
-from a2a3sim.units import parse_count, parse_cycles, parse_fraction, parse_frequency, parse_rate, parse_size, parse_time
+from a2a3sim.units import (
+    parse_count,
+    parse_cycles,
+    parse_fraction,
+    parse_frequency,
+    parse_rate,
+    parse_size,
+    parse_time,
+)
 
 __all__ = ["MOST_POINTS", "expand", "expand_texts"]
 
@@ -79,7 +87,9 @@ def _parts(flag: str, text: str) -> list[str]:
 def _step(flag: str, part: str, pieces: Sequence[str], example: str) -> tuple[str, str]:
     match = _STEP.fullmatch(pieces[2].strip()) if len(pieces) == 3 else None
     if match is None:
-        raise ConfigError(f"{flag}: a range must be first:last:xFACTOR or first:last:+STEP ({example}), got {part!r}")
+        raise ConfigError(
+            f"{flag}: a range must be first:last:xFACTOR or first:last:+STEP ({example}), got {part!r}"
+        )
     return match[1], match[2]
 
 
@@ -93,7 +103,9 @@ def _factor(flag: str, part: str, text: str) -> Fraction:
     return factor
 
 
-def _series(flag: str, part: str, low: Fraction, high: Fraction, sign: str, step: Fraction) -> Iterator[Fraction]:
+def _series(
+    flag: str, part: str, low: Fraction, high: Fraction, sign: str, step: Fraction
+) -> Iterator[Fraction]:
     if high < low:
         raise ConfigError(f"{flag}: a range must go up, got {part!r}")
     if sign == "+":
@@ -101,7 +113,9 @@ def _series(flag: str, part: str, low: Fraction, high: Fraction, sign: str, step
             raise ConfigError(f"{flag}: the step of a range must be above 0, got {part!r}")
         count = (high - low) // step + 1
         if count > MOST_POINTS:
-            raise ConfigError(f"{flag}: {part!r} has {count} values, more than the {MOST_POINTS} points of a sweep")
+            raise ConfigError(
+                f"{flag}: {part!r} has {count} values, more than the {MOST_POINTS} points of a sweep"
+            )
     elif low <= 0:
         raise ConfigError(f"{flag}: a range with a factor must start above 0, got {part!r}")
     value, count = low, 0
@@ -138,7 +152,9 @@ def _in_unit(flag: str, part: str, text: str, unit: str) -> Fraction:
             return number * Fraction(parse(f"1{own}")) / Fraction(parse(f"1{unit}"))
         except ConfigError:
             continue
-    raise ConfigError(f"{flag}: {text!r} must have a unit that goes with {unit or 'a plain number'!r} in {part!r}")
+    raise ConfigError(
+        f"{flag}: {text!r} must have a unit that goes with {unit or 'a plain number'!r} in {part!r}"
+    )
 
 
 def _decimal(value: Fraction) -> str:

@@ -99,7 +99,9 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
     except ImportError:
         raise ConfigError("--dask needs the extra: pip install 'a2a3sim[dask]'") from None
     if not _ADDRESS.fullmatch(address):
-        raise ConfigError(f"--dask must be the address of a scheduler such as tcp://10.0.0.1:8786, got {address!r}")
+        raise ConfigError(
+            f"--dask must be the address of a scheduler such as tcp://10.0.0.1:8786, got {address!r}"
+        )
     try:
         client = Client(address, timeout=_DASK_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:

@@ -63,14 +63,18 @@ def read_sweep_file(name: str) -> dict[str, Any]:
             raise ConfigError(f"cannot read the sweep file {name}: {error}") from None
     else:
         known = ", ".join(shipped)
-        raise ConfigError(f"sweep must be a TOML file or one of {known}, got {name!r}{nearest(name, shipped)}")
+        raise ConfigError(
+            f"sweep must be a TOML file or one of {known}, got {name!r}{nearest(name, shipped)}"
+        )
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name} must be a TOML file: {error}") from None
     for key, value in data.items():
         if key not in KEYS:
-            raise ConfigError(f"{name}: key must be one of {', '.join(KEYS)}, got {key!r}{nearest(key, KEYS)}")
+            raise ConfigError(
+                f"{name}: key must be one of {', '.join(KEYS)}, got {key!r}{nearest(key, KEYS)}"
+            )
         if key in _SWITCHES and not isinstance(value, bool):
             raise ConfigError(f"{name}: {key} must be true or false, got {value!r}")
         if key in _MAPPINGS and not isinstance(value, dict):

@@ -106,7 +106,10 @@ def _read_csv(path: Path) -> list[dict[str, Any]]:
     texts = {column.name: column.kind for column in columns(())}
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            return [{name: _value(text, texts.get(name)) for name, text in row.items()} for row in csv.DictReader(file)]
+            return [
+                {name: _value(text, texts.get(name)) for name, text in row.items()}
+                for row in csv.DictReader(file)
+            ]
     except (OSError, ValueError, AttributeError, TypeError, csv.Error) as error:
         raise ConfigError(f"{path} must be the CSV file of a sweep: {error}") from None
 

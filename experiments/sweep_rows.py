@@ -49,7 +49,10 @@ def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
     def over(ranks):
         return lambda outcome: ranks([get(use) for use in outcome.result.per_rank] or [0])
 
-    return [Column(f"per_rank.{name}.{word}", int, over(f)) for word, f in (("min", min), ("max", max), ("sum", sum))]
+    return [
+        Column(f"per_rank.{name}.{word}", int, over(f))
+        for word, f in (("min", min), ("max", max), ("sum", sum))
+    ]
 
 
 def _links(name: str, kind: type, word: str, over) -> Column:
@@ -69,7 +72,9 @@ def _share(group: str) -> Column:
 
 def _findings(severity: str) -> Column:
     return Column(
-        f"findings.{severity}", int, lambda o: sum(finding.severity == severity for finding in o.result.findings)
+        f"findings.{severity}",
+        int,
+        lambda o: sum(finding.severity == severity for finding in o.result.findings),
     )
 
 
@@ -79,7 +84,9 @@ def _size(outcome: Outcome) -> int:
 
 def _bound_share(outcome: Outcome) -> float | None:
     result = outcome.result
-    return 100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
+    return (
+        100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
+    )
 
 
 #: What a sweep can vary, beside the platform's parameters.

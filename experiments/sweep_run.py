@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from a2a3sim import A2A3Error, ConfigError
-from a2a3sim.experiments.sweep import Plan
 from a2a3sim.experiments.sweep_executors import executor
 from a2a3sim.experiments.sweep_journal import Journal, journal_path
 from a2a3sim.experiments.sweep_output import check_output, write_rows
+from a2a3sim.experiments.sweep_plan import Plan
 from a2a3sim.experiments.sweep_rows import columns
 from a2a3sim.experiments.sweep_worker import run_chunk
 

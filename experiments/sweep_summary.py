@@ -56,7 +56,11 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> tuple[Table, int]:
         cells.append(format_time(round(median(times))))
         if seeds > 1:
             cells.append(_range(times))
-        cells += ["" if share is None else f"{share:.1f} %", "" if use is None else f"{100 * use:.0f} %", _causes(typical)]
+        cells += [
+            "" if share is None else f"{share:.1f} %",
+            "" if use is None else f"{100 * use:.0f} %",
+            _causes(typical),
+        ]
         table.add_row(*cells)
     return table, max(0, len(groups) - _MOST)
 

@@ -79,7 +79,9 @@ def window_of(first: str | None, last: str | None, runs: Sequence[TimelineRun]) 
     if high <= low:
         raise ConfigError(f"--to must be after --from, got {format_time(low)} to {format_time(high)}")
     if low >= end:
-        raise ConfigError(f"--from must be before the end of the longest run, {format_time(end)}, got {first!r}")
+        raise ConfigError(
+            f"--from must be before the end of the longest run, {format_time(end)}, got {first!r}"
+        )
     return low, high
 
 

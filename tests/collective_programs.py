@@ -5,6 +5,7 @@ import numpy as np
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim.checks.from_trace import check
 
 REDUCE = {
     pld.ReduceOp.Sum: np.add,
@@ -185,10 +186,11 @@ def moved(compiled):
 
 
 def outcome(program, ranks, tmp_path, x, window, name="signal_buf", **config):
-    """Run; the results, after checking that every signal cell is back at zero."""
+    """Run; the results, after checking that the run is safe and every signal cell is back at zero."""
     y = np.zeros((ranks, *window), x.dtype)
     compiled = compiled_run(program, ranks, tmp_path, x, y, **config)
     assert not signal_cells(compiled, name).any()
+    assert [f.message for f in check(compiled.last_trace) if f.severity != "note"] == []
     return y, compiled
 
 

@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-
-import a2a3sim.language as pl
-import a2a3sim.language.distributed as pld
-from tests.collective_programs import (
+from collective_programs import (
     REDUCE,
     assert_bits,
     compiled_run,
@@ -19,6 +16,10 @@ from tests.collective_programs import (
     signal_cells,
     values,
 )
+
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
+from a2a3sim.checks.from_trace import check
 
 T = pld.tensor
 RANKS = (2, 3, 4, 8)
@@ -288,6 +289,9 @@ def test_all_to_all_v_moves_whole_blocks_and_clips_the_counts(ranks, host, tmp_p
         assert got[rank, :, 0].tolist() == np.minimum(counts[:, rank, 0], rows).tolist()
     assert moved(compiled) == [(0, (ranks - 1) * rows * size * 4)] * ranks
     assert not signal_cells(compiled).any()
+    # The counts are neighbouring words that different ranks Set: a finding where a Set writes its whole line.
+    assert {f.kind for f in check(compiled.last_trace) if f.severity != "note"} == {"line-share"}
+    assert not [f for f in check(compiled.last_trace, set_writes_line=False) if f.severity != "note"]
 
 
 # ---- barriers -------------------------------------------------------------------------------------

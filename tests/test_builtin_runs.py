@@ -4,11 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-import a2a3sim.language as pl
-import a2a3sim.language.distributed as pld
-from a2a3sim.errors import DeadlockError
-from tests.collective_programs import (
+from collective_programs import (
     assert_bits,
     compiled_run,
     in_kernel,
@@ -19,6 +15,11 @@ from tests.collective_programs import (
     ring,
     values,
 )
+
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
+from a2a3sim.checks.from_trace import check
+from a2a3sim.errors import DeadlockError
 
 T = pld.tensor
 RANKS = (2, 3, 4, 8)
@@ -96,6 +97,21 @@ def test_a_timing_only_run_takes_the_same_time(host, tmp_path):
         for only in (False, True)
     }
     assert len(times) == 1
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_broadcast_needs_a_barrier_before_its_slice_is_written_again(closed, tmp_path):
+    def call(x, data, signal):
+        T.broadcast(data, signal, root=0)
+        if closed:
+            T.barrier(signal)
+        pl.store(pl.load(x, [0, 0], [1, 64]), [0, 0], data)
+
+    x = values(3, (1, 64), pl.FP32)
+    program = in_kernel(call, [1, 64], [1, 64], [3, 1], pl.FP32)
+    compiled = compiled_run(program, 3, tmp_path, x, np.zeros_like(x))
+    found = {(f.kind, f.subtype) for f in check(compiled.last_trace) if f.severity == "error"}
+    assert found == (set() if closed else {("race", "WAR")})
 
 
 # ---- where it runs and what it is called ----------------------------------------------------------

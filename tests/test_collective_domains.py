@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from collective_programs import compiled_run
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.errors import InternalError, InvalidOperationError
-from tests.collective_programs import compiled_run
 
 T = pld.tensor
 P = 3

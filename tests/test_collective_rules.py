@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from collective_programs import compiled_run, in_kernel, on_host, values
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.errors import InvalidOperationError, KernelError, ParserError, ParserSyntaxError
-from tests.collective_programs import compiled_run, in_kernel, on_host, values
 
 T = pld.tensor
 SUM, MAX = pld.ReduceOp.Sum, pld.ReduceOp.Max

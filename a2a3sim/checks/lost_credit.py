@@ -141,7 +141,7 @@ def _can_fall(epochs: list[Epoch], wait: Wait) -> Update | None:
         opening = epoch.opening
         if held and opening is not None and epoch.base < wait.value and opening.column != wait.column:
             return opening
-        for q, updates in epoch.rest.items():
+        for q, updates in sorted(epoch.rest.items()):
             low, high = _range(epoch, q)
             reached = 0
             for update in updates:

@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import compare, diff, flows, perf, platforms, run, sweep
+from a2a3sim.cli import check, compare, diff, flows, perf, platforms, plot, run, sweep, timeline
 
 app = typer.Typer(
     name="a2a3sim",
@@ -19,6 +19,9 @@ app.command("flows")(flows.command)
 app.command("perf")(perf.command)
 app.command("platforms")(platforms.command)
 app.command("sweep")(sweep.command)
+app.command("plot")(plot.command)
+app.command("timeline")(timeline.command)
+app.command("check")(check.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)
 
 

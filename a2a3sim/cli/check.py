@@ -14,15 +14,22 @@ _MOST_TRACED = 32
 
 
 def command(
-    collective: Annotated[str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")],
+    collective: Annotated[
+        str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")
+    ],
     algorithms: Annotated[str, typer.Option("--algorithm", "--algorithms", help="Names, or all.")] = "all",
     ranks: Annotated[str, typer.Option("--ranks", help="Numbers of ranks: 2:17, 2,4,8.")] = "2:17",
-    dtypes: Annotated[str, typer.Option("--dtypes", "--dtype", help="fp32, fp16, bf16, int32, int16, int8, or all.")] = "all",
+    dtypes: Annotated[
+        str, typer.Option("--dtypes", "--dtype", help="fp32, fp16, bf16, int32, int16, int8, or all.")
+    ] = "all",
     count: Annotated[
-        int | None, typer.Option("--count", help="Elements per rank, N. Default: a number that nothing divides.")
+        int | None,
+        typer.Option("--count", help="Elements per rank, N. Default: a number that nothing divides."),
     ] = None,
     cores: o.Cores = None,
-    platform: Annotated[str, typer.Option("--platform", help="Machine; what is right does not depend on it.")] = "ideal",
+    platform: Annotated[
+        str, typer.Option("--platform", help="Machine; what is right does not depend on it.")
+    ] = "ideal",
     overrides: o.Overrides = None,
     seed: o.Seed = 0,
     skew: o.Skew = None,
@@ -92,8 +99,8 @@ def _table(checked: Sequence) -> Iterator[str]:
         exact = f"{sum(v.exact for v in claimed)} of {len(claimed)}" if claimed else "no claim"
         floats = [verdict for verdict in own if verdict.error is not None]
         worst = max(floats, key=lambda v: v.error / v.allowed if v.allowed else v.error, default=None)
-        error = f"{worst.error:.1e}" if worst else "wraps"
-        allowed = f"{worst.allowed:.1e}" if worst else ""
+        error = f"{worst.error:.1e}" if worst else "none"
+        allowed = f"{worst.allowed:.1e}" if worst else "none"
         wrong = sum(verdict.wrong for verdict in own)
         yield f"{name:{wide}}  {dtype:5}  {span:>7}  {wrong:>6}  {exact:>9}  {error:>11}  {allowed:>8}"
     bad = [verdict for verdict in checked if not verdict.ok]

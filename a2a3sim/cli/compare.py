@@ -28,20 +28,25 @@ def command(
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
     out: o.Out = ".",
+    trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
     """Run all-reduce algorithms on the same input and machine: cost card, timeline and traffic pictures."""
     from a2a3sim.cli.output import check_writable, failed, note, print_report, show
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.compare import Comparison, draw
+    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.units import parse_size
 
     failed([], fail_on)
     if seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, got {seeds}")
     folder = check_writable(out, directory=True)
-    if json not in (None, "-"):
-        check_writable(json)
+    for path in (json, trace):
+        if path not in (None, "-"):
+            check_writable(path)
+    if trace is not None:
+        check_trace_path(trace)
     config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     comparison = Comparison.run(
         algorithms=o.parse_list("--algorithms", algorithms),
@@ -56,6 +61,9 @@ def command(
         show(*comparison.report())
     for path in draw(comparison, folder):
         note(f"wrote {path}")
+    if trace is not None:
+        chosen = [(name, outcome.trace, outcome.result) for name, outcome in comparison.typical.items()]
+        note(f"wrote {write_trace(trace, chosen)}")
     if json is not None:
         print_report(json, "compare", comparison.runs)
     return 1 if failed(comparison.runs, fail_on) else 0

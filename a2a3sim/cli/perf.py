@@ -10,7 +10,9 @@ _FORMATS = ("table", "hccl", "csv", "json")
 
 
 def command(
-    collective: Annotated[str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")],
+    collective: Annotated[
+        str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")
+    ],
     algorithms: Annotated[
         str, typer.Option("--algorithm", "--algorithms", help="One or several, or all.")
     ] = "all",
@@ -19,7 +21,9 @@ def command(
     factor: Annotated[int, typer.Option("-f", "--stepfactor", help="Factor between sizes.")] = 4,
     step: Annotated[str | None, typer.Option("-i", "--stepbytes", help="Step between sizes instead.")] = None,
     devices: o.Devices = "0-7",
-    shape: Annotated[str, typer.Option("--format", help="table (nccl-tests), hccl (hccl_test), csv or json.")] = "table",
+    shape: Annotated[
+        str, typer.Option("--format", help="table (nccl-tests), hccl (hccl_test), csv or json.")
+    ] = "table",
     cores: o.Cores = None,
     dtype: o.Dtype = "fp32",
     platform: o.Platform = "a2",
@@ -46,19 +50,26 @@ def command(
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
+    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.header import header
     from a2a3sim.reports.table import csv_text, hccl_lines, nccl_lines
     from a2a3sim.units import nearest, parse_size
 
     if shape not in _FORMATS:
-        raise ConfigError(f"--format must be one of {', '.join(_FORMATS)}, got {shape!r}{nearest(shape, _FORMATS)}")
+        raise ConfigError(
+            f"--format must be one of {', '.join(_FORMATS)}, got {shape!r}{nearest(shape, _FORMATS)}"
+        )
     failed([], fail_on)
     names = o.parse_list("--algorithm", algorithms)
     chosen = algorithms_of(collective, names)
-    sizes = sizes_between(parse_size(first), parse_size(last), factor, None if step is None else parse_size(step))
+    sizes = sizes_between(
+        parse_size(first), parse_size(last), factor, None if step is None else parse_size(step)
+    )
     for path in (json, trace):
         if path not in (None, "-"):
             check_writable(path)
+    if trace is not None:
+        check_trace_path(trace)
     config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
@@ -79,7 +90,5 @@ def command(
     if json not in (None, "-"):
         print_report(json, "perf", runs, [row.as_dict() for row in rows])
     if trace is not None:
-        from a2a3sim.reports.chrome import write_trace
-
         note(f"wrote {write_trace(trace, traced)}")
     return 1 if failed(runs, fail_on) else 0

@@ -10,7 +10,8 @@ from a2a3sim.cli import options as o
 def command(
     file: Annotated[str, typer.Argument(help="The CSV or Parquet file of a sweep.")],
     kinds: Annotated[
-        str | None, typer.Option("--kind", help="time, crossover, scaling, bytes, heatmap; default: all that apply.")
+        str | None,
+        typer.Option("--kind", help="time, crossover, scaling, bytes, heatmap; default: all that apply."),
     ] = None,
     where: Annotated[
         list[str] | None, typer.Option("--where", help="Only some rows: dtype=fp32, ranks=4,8 (repeatable).")

@@ -30,6 +30,7 @@ def command(
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
     timeline: Annotated[str | None, typer.Option("--timeline", help="Draw all runs into FILE.png or .svg.")] = None,
+    trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
     """Run a program and report on every run it makes (summaries on stderr).
@@ -44,20 +45,26 @@ def command(
     from a2a3sim.settings import Session, session
 
     failed([], fail_on)
-    for path in (timeline, json):
+    for path in (timeline, trace, json):
         if path not in (None, "-"):
             check_writable(path)
-    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
-    runs, drawn = [], []
+    if trace is not None:
+        from a2a3sim.reports.chrome import check_trace_path
 
-    def observe(_program, result, trace) -> None:
+        check_trace_path(trace)
+    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
+    runs, drawn, traced = [], [], []
+
+    def observe(_program, result, record) -> None:
         runs.append(result)
         for line in summary_lines(result):
             note(line)
+        if trace is not None:
+            traced.append((result.program, record, result))
         if timeline is not None:
             from a2a3sim.reports.timeline import TimelineRun
 
-            drawn.append(TimelineRun(trace, result, f"{result.program} #{len(runs)}" if len(runs) > 1 else ""))
+            drawn.append(TimelineRun(record, result, f"{result.program} #{len(runs)}" if len(runs) > 1 else ""))
 
     redirected = contextlib.redirect_stdout(sys.stderr) if json == "-" else contextlib.nullcontext()
     status = 0
@@ -71,6 +78,10 @@ def command(
         from a2a3sim.reports.timeline import draw_timeline
 
         note(f"wrote {draw_timeline(drawn, timeline)}")
+    if traced:
+        from a2a3sim.reports.chrome import write_trace
+
+        note(f"wrote {write_trace(trace, traced)}")
     if json is not None:
         print_report(json, "run", runs)
     return status or int(failed(runs, fail_on))

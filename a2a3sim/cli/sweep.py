@@ -12,6 +12,7 @@ from a2a3sim.cli import options as o
 
 _AXES = "Axes (lists 2,4,8 and ranges 2:64:x2, 1KiB:1MiB:x4, 10GB/s:50GB/s:+10GB/s)"
 _MOST_TRACED = 32
+_WORTH_WORKERS = 50_000  # operations, about a second: below, starting processes takes longer than it saves
 
 
 def _axis(flag: str, text: str, *more: str):
@@ -19,7 +20,9 @@ def _axis(flag: str, text: str, *more: str):
 
 
 def command(
-    file: Annotated[str | None, typer.Argument(help="A sweep file (TOML), or the name of a shipped one.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help="A sweep file (TOML), or the name of a shipped one.")
+    ] = None,
     collective: Annotated[str | None, _axis("--collective", "Default allreduce.")] = None,
     algorithms: Annotated[
         str | None, _axis("--algorithms", "Names, or all. Default mesh,two_phase.", "--algorithm")
@@ -27,10 +30,13 @@ def command(
     ranks: Annotated[str | None, _axis("--ranks", "Numbers of ranks. Default 8.")] = None,
     size: Annotated[str | None, _axis("--size", "Payloads per rank, N. Default 1MiB.")] = None,
     dtype: Annotated[str | None, _axis("--dtype", "Element types. Default fp32.")] = None,
-    cores: Annotated[str | None, _axis("--cores", "Cores per device. Default: the platform's kernel.cores.")] = None,
+    cores: Annotated[
+        str | None, _axis("--cores", "Cores per device. Default: the platform's kernel.cores.")
+    ] = None,
     platform: Annotated[str | None, _axis("--platform", "Machines. Default a2.")] = None,
     overrides: Annotated[
-        list[str] | None, _axis("--set", "A platform parameter: link.bandwidth=10GB/s:100GB/s:x2 (repeatable).")
+        list[str] | None,
+        _axis("--set", "A platform parameter: link.bandwidth=10GB/s:100GB/s:x2 (repeatable)."),
     ] = None,
     fences: Annotated[str | None, _axis("--fences", "statement, notify, explicit.")] = None,
     skew: Annotated[str | None, _axis("--skew", "Widths of the launch skew, or none.")] = None,
@@ -38,16 +44,25 @@ def command(
     seeds: Annotated[str | None, _axis("--seeds", "Seeds 0..K-1 instead.")] = None,
     place: o.Place = None,
     slow: o.Slow = None,
-    poison: Annotated[bool | None, typer.Option("--poison/--no-poison", help="Fill fresh memory with NaN.")] = None,
-    check: Annotated[bool | None, typer.Option("--check/--no-check", help="Look for races. Default: do.")] = None,
+    poison: Annotated[
+        bool | None, typer.Option("--poison/--no-poison", help="Fill fresh memory with NaN.")
+    ] = None,
+    check: Annotated[
+        bool | None, typer.Option("--check/--no-check", help="Look for races. Default: do.")
+    ] = None,
     timing_only: Annotated[
-        bool | None, typer.Option("--timing-only/--no-timing-only", help="Times without moving bytes: much faster.")
+        bool | None,
+        typer.Option("--timing-only/--no-timing-only", help="Times without moving bytes: much faster."),
     ] = None,
     fail_on: o.FailOn = "error",
     jobs: Annotated[int | None, typer.Option("-j", "--jobs", help="Processes. Default: one a core.")] = None,
     dask: Annotated[str | None, typer.Option("--dask", help="Address of a Dask scheduler to run on.")] = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", help="FILE.csv or .parquet. Default sweep.csv.")] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget what an interrupted sweep left.")] = False,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="FILE.csv or .parquet. Default sweep.csv.")
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Forget what an interrupted sweep left.")
+    ] = False,
     trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
@@ -59,12 +74,13 @@ def command(
     """
     from a2a3sim.cli.output import check_writable, failed, note, print_report, show
     from a2a3sim.errors import ConfigError
-    from a2a3sim.experiments.sweep import Plan, describe
     from a2a3sim.experiments.sweep_executors import usable_cores
     from a2a3sim.experiments.sweep_file import TOGETHER, build_sweep, read_sweep_file
     from a2a3sim.experiments.sweep_output import check_output, read_rows
+    from a2a3sim.experiments.sweep_plan import Plan, describe
     from a2a3sim.experiments.sweep_run import run_sweep
     from a2a3sim.experiments.sweep_summary import summary_table
+    from a2a3sim.reports.chrome import check_trace_path
 
     failed([], fail_on)
     given = {
@@ -89,15 +105,28 @@ def command(
     for path in (json, trace):
         if path not in (None, "-"):
             check_writable(path)
+    if trace is not None:
+        check_trace_path(trace)
     if trace is not None and len(plan) > _MOST_TRACED:
-        raise ConfigError(f"--trace: a trace holds at most {_MOST_TRACED} runs, the sweep has {len(plan)} points")
+        raise ConfigError(
+            f"--trace: a trace holds at most {_MOST_TRACED} runs, the sweep has {len(plan)} points"
+        )
     for reason, count in plan.left_out.items():
         note(f"left out {count} point{'s' if count != 1 else ''}: {reason}")
     note(describe(plan))
     with _progress() as progress:
-        ran = run_sweep(plan, target, jobs=usable_cores() if jobs is None else jobs, dask=dask, restart=restart, progress=progress)
+        ran = run_sweep(
+            plan,
+            target,
+            jobs=jobs or (usable_cores() if sum(plan.work) > _WORTH_WORKERS else 1),
+            dask=dask,
+            restart=restart,
+            progress=progress,
+        )
     before = f" ({ran.resumed} from before)" if ran.resumed else ""
-    took = f" in {ran.wall_s:.1f} s, {100 * ran.share:.1f} % of it simulating" if ran.rows > ran.resumed else ""
+    took = (
+        f" in {ran.wall_s:.1f} s, {100 * ran.share:.1f} % of it simulating" if ran.rows > ran.resumed else ""
+    )
     note(f"wrote {ran.path}: {ran.rows} rows{before}{took}")
     rows = read_rows(ran.path)
     if trace is not None:
@@ -161,7 +190,9 @@ class _Bar:
     def start(self, points: int, work: int, done_points: int, done_work: int) -> None:
         """Work counts, not points: a large point takes much longer than a small one."""
         self.points = done_points
-        self.task = self.bar.add_task("", total=work, completed=done_work, points=done_points, total_points=points)
+        self.task = self.bar.add_task(
+            "", total=work, completed=done_work, points=done_points, total_points=points
+        )
 
     def advance(self, points: int, work: int) -> None:
         self.points += points

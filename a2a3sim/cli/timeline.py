@@ -12,7 +12,9 @@ from a2a3sim.cli import options as o
 
 
 def command(
-    kernel: Annotated[str, typer.Argument(help="A collective (allreduce, …) or a script; its arguments follow --.")],
+    kernel: Annotated[
+        str, typer.Argument(help="A collective (allreduce, …) or a script; its arguments follow --.")
+    ],
     args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", "--algorithm", help="From the top, all on one axis; or all.")
@@ -25,7 +27,9 @@ def command(
     last: Annotated[str | None, typer.Option("--to", help="Show up to this time.")] = None,
     ranks: Annotated[str | None, typer.Option("--ranks", help="Show only these ranks: 0,1 or 0-3.")] = None,
     output: Annotated[str, typer.Option("-o", "--output", help="FILE.png or FILE.svg.")] = "timeline.png",
-    platform: Annotated[str | None, typer.Option("--platform", help="Machine: a name or a TOML file.")] = None,
+    platform: Annotated[
+        str | None, typer.Option("--platform", help="Machine: a name or a TOML file.")
+    ] = None,
     overrides: o.Overrides = None,
     place: o.Place = None,
     seed: o.Seed = 0,
@@ -47,6 +51,7 @@ def command(
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments import timelines
+    from a2a3sim.experiments.conventions import title_of
     from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.table import what_bound_it
     from a2a3sim.reports.timeline import draw_timeline
@@ -79,10 +84,19 @@ def command(
         names = o.parse_list("--algorithms", algorithms)
         labels, nbytes = o.parse_devices(devices), parse_size(size)
         config = o.build_config(
-            platform or "a2", overrides, place, seed, skew, fences or "statement", slow, poison, check, timing_only
+            platform or "a2",
+            overrides,
+            place,
+            seed,
+            skew,
+            fences or "statement",
+            slow,
+            poison,
+            check,
+            timing_only,
         )
         runs = timelines.run_kernels(kernel, names, nbytes, labels, dtype, cores, config)
-        title = f"{kernel} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
+        title = f"{title_of(kernel)} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
     window = timelines.window_of(first, last, runs)
     some = timelines.shown_ranks(some, runs)
     draw_timeline(runs, output, title + timelines.zoom_text(window, some), window, some)

@@ -75,7 +75,8 @@ def convert(data: np.ndarray, target: DataType, mode: str) -> np.ndarray:
 def _to_whole(x: np.ndarray, mode: str) -> np.ndarray:
     if mode == "round":
         down = np.trunc(x)
-        return down + np.where(np.abs(x - down) >= 0.5, np.sign(x), 0)
+        with np.errstate(invalid="ignore"):  # infinities stay what they are
+            return down + np.where(np.abs(x - down) >= 0.5, np.sign(x), 0)
     if mode == "odd":
         down = np.trunc(x)
         return down + np.where((down != x) & (np.mod(down, 2) == 0), np.sign(x), 0)

@@ -186,11 +186,13 @@ def fill(ctx: KernelContext, site, shape, dtype, value) -> Tile:
 
 def empty(ctx: KernelContext, site, shape, dtype) -> Tile:
     """A tile that nothing has been put into; making it takes no time."""
-    op = Signal(ctx.lane, "create", "S", ctx.site or site)
+    op = Vector(ctx.lane, "create", "S", ctx.site or site)
     tile = Tile(shape, dtype, op)
     if ctx.bytes:
         tile.data = ctx.task.launch.fresh(shape, dtype)
-    _make_tile(ctx, op, tile)
+    op.makes = _nbytes(shape, dtype)
+    if ctx.core.costs.ub is not None:
+        _take_space(ctx, op, tile)
     ctx.core.mark(op)
     return tile
 

@@ -131,8 +131,12 @@ class _Run:
     # ---- one line of the file ------------------------------------------------------------------------
 
     def _name_process(self, pid: int, name: str, order: int) -> None:
-        self.metadata.append(f'{{"ph":"M","name":"process_name","pid":{pid},"args":{{"name":{dumps(name)}}}}}')
-        self.metadata.append(f'{{"ph":"M","name":"process_sort_index","pid":{pid},"args":{{"sort_index":{pid}}}}}')
+        self.metadata.append(
+            f'{{"ph":"M","name":"process_name","pid":{pid},"args":{{"name":{dumps(name)}}}}}'
+        )
+        self.metadata.append(
+            f'{{"ph":"M","name":"process_sort_index","pid":{pid},"args":{{"sort_index":{pid}}}}}'
+        )
 
     def _name_thread(self, pid: int, tid: int, name: str) -> None:
         where = f'"pid":{pid},"tid":{tid}'
@@ -185,7 +189,9 @@ class _Run:
                 self._slice(rank, tid, f"held ({op.after[0]})", "held", free, op.begun)
             free = op.issued
             if kind == "notify":
-                self._slice(rank, tid, "notify", "signal", op.begun, op.issued, self._signal_args(rank, op.peer, op))
+                self._slice(
+                    rank, tid, "notify", "signal", op.begun, op.issued, self._signal_args(rank, op.peer, op)
+                )
                 continue
             if op.issued > op.begun:
                 self._slice(rank, tid, f"issue {kind}", "issue", op.begun, op.issued)
@@ -231,10 +237,10 @@ class _Run:
             peer = rank if op.peer is None else op.peer
             source, target = (peer, rank) if pipe == "MTE2" or op.kind == "read" else (rank, peer)
             rate = op.nbytes * 1000 / (op.end - op.start)  # B/ps in GB/s
-            shared = f'"cat":"{pipe}","id":"{pid}.{core}.{pipe}.{slot}","name":"{op.kind}","pid":{pid},"tid":{tid}'
-            args = (
-                f'{{"src rank":{source},"dst rank":{target},"size(Byte)":{op.nbytes},"bandwidth(GB/s)":{rate:.4f}}}'
+            shared = (
+                f'"cat":"{pipe}","id":"{pid}.{core}.{pipe}.{slot}","name":"{op.kind}","pid":{pid},"tid":{tid}'
             )
+            args = f'{{"src rank":{source},"dst rank":{target},"size(Byte)":{op.nbytes},"bandwidth(GB/s)":{rate:.4f}}}'
             at, end = op.start - self.first, op.end - self.first
             self._add(at, _BEGIN, f'{{"ph":"b",{shared},"ts":{_us(at)},"args":{args}}}')
             self._add(end, _END, f'{{"ph":"e",{shared},"ts":{_us(end)}}}')
@@ -284,7 +290,9 @@ class _Run:
                 value = f"{rate:.3f}"
                 if value != shown:
                     at = time - self.first
-                    text = f'{{"ph":"C","name":{quoted},"pid":{pid},"ts":{_us(at)},"args":{{"GB/s":{value}}}}}'
+                    text = (
+                        f'{{"ph":"C","name":{quoted},"pid":{pid},"ts":{_us(at)},"args":{{"GB/s":{value}}}}}'
+                    )
                     self._add(at, _COUNT, text)
                 shown = value
 

@@ -16,7 +16,14 @@ __all__ = ["HCCL_HEADER", "PerfRow", "csv_text", "hccl_lines", "link_use", "nccl
 HCCL_HEADER = "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:"
 
 _LEFT = (("size", "(B)", 12), ("count", "(elements)", 12), ("type", "", 8), ("redop", "", 6), ("root", "", 5))
-_GROUP = (("time", "(us)", 8), ("algbw", "(GB/s)", 7), ("busbw", "(GB/s)", 7), ("#wrong", "", 6), ("bound", "(%)", 6))
+_GROUP = (
+    ("time", "(us)", 8),
+    ("algbw", "(GB/s)", 7),
+    ("busbw", "(GB/s)", 7),
+    ("#wrong", "", 6),
+    ("bound", "(%)", 6),
+)
+_BESIDE = 3  # algorithms in one line
 _SAID = 3  # causes named in a line
 
 
@@ -85,15 +92,28 @@ def what_bound_it(result: RunResult) -> str:
 
 
 def nccl_lines(rows: Sequence[PerfRow], head: str = "") -> Iterator[str]:
-    """The table of nccl-tests; algorithms stand where that has out-of-place and in-place."""
+    """The table of nccl-tests; algorithms stand where that has out-of-place and in-place, three in a block."""
     algorithms = list(dict.fromkeys(row.algorithm for row in rows))
+    if head:
+        yield f"# {head}"
+    for k in range(0, len(algorithms), _BESIDE):
+        yield "#"
+        yield from _block(rows, algorithms[k : k + _BESIDE])
+    for name in algorithms:
+        own = [r.busbw for r in rows if r.algorithm == name]
+        yield f"# Avg bus bandwidth {name}: {sum(own) / len(own) / 1e9:.4g} GB/s"
+    yield "# What bound it:"
+    for name in algorithms:
+        own = [r for r in rows if r.algorithm == name]
+        for row in dict.fromkeys((own[0], own[len(own) // 2], own[-1])):
+            yield f"#   {name} {row.size} B: {what_bound_it(row.result)}"
+
+
+def _block(rows: Sequence[PerfRow], algorithms: Sequence[str]) -> Iterator[str]:
     sizes = list(dict.fromkeys(row.size for row in rows))
     cells = {(row.size, row.algorithm): row for row in rows}
     left = sum(width + 1 for _, _, width in _LEFT) - 1
     group = sum(width + 1 for _, _, width in _GROUP)
-    if head:
-        yield f"# {head}"
-    yield "#"
     yield "#" + " " * left + "".join(f"{name:>{group}}" for name in algorithms)
     for k in (0, 1):
         text = " ".join(f"{column[k]:>{column[2]}}" for column in _LEFT)
@@ -106,14 +126,6 @@ def nccl_lines(rows: Sequence[PerfRow], head: str = "") -> Iterator[str]:
         for name in algorithms:
             text += _measured(cells.get((size, name)))
         yield " " + text
-    for name in algorithms:
-        own = [r.busbw for r in rows if r.algorithm == name]
-        yield f"# Avg bus bandwidth {name}: {sum(own) / len(own) / 1e9:.4g} GB/s"
-    yield "# What bound it:"
-    for name in algorithms:
-        own = [r for r in rows if r.algorithm == name]
-        for row in dict.fromkeys((own[0], own[len(own) // 2], own[-1])):
-            yield f"#   {name} {row.size} B: {what_bound_it(row.result)}"
 
 
 def _measured(row: PerfRow | None) -> str:
