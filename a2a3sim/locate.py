@@ -56,6 +56,7 @@ def located(error: A2A3Error, who: str = "") -> A2A3Error:
         return error
     place = _place(error)
     if place:
+        error.place, error.who = place, who
         text = error.args[0] if error.args else ""
         error.args = (f"{place}{who}{': ' if who else ''}{text}", *error.args[1:])
         error.located = True

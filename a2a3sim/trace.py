@@ -80,7 +80,7 @@ def resolve_site(site) -> Site:
             if start <= lasti < end and number is not None:
                 line = number
                 break
-        path = code.co_filename
+        path = os.path.normpath(code.co_filename)
         source = linecache.getline(path, line).strip()
         relative = os.path.relpath(path) if os.path.exists(path) else path
         shown = path if relative.startswith("..") else relative

@@ -112,7 +112,7 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
         ranks=ranks,
         sites=sites,
         where=where,
-        message=" ".join(line.replace("\n  ", " ") for line in lines),
+        message="\n".join(lines),
         fix=_fix(waits, cells, finished),
     )
     return finding, "\n".join([*lines, f"fix: {finding.fix}"])

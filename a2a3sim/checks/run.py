@@ -2,9 +2,69 @@
 
 from __future__ import annotations
 
-__all__ = ["check_run"]
+from a2a3sim.checks.failure import failure_finding
+from a2a3sim.checks.from_trace import check
+from a2a3sim.errors import DeadlockError
+from a2a3sim.result import Finding, Site
+
+__all__ = ["as_result", "check_run"]
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def check_run(launch, settings, error) -> list:
-    """Everything the checks say about a finished or failed run."""
-    return []
+def check_run(launch, settings, error) -> list[Finding]:
+    """Everything the checks say about a finished or failed run.
+
+    Args:
+        error: what ended the run early, if anything did; a deadlock has a finding of its own already.
+    """
+    found = []
+    if error is not None and not isinstance(error, DeadlockError):
+        found.append(failure_finding(error))
+    if not settings.checks:
+        return found
+    residence = launch.residence
+    kept = residence.persistent
+    if kept and residence.history is None:
+        from a2a3sim.checks.history import HistoryState
+
+        residence.history = HistoryState()
+    if kept and residence.reset:
+        residence.history.reset()
+    line = settings.platform.align.line
+    found += [as_result(f) for f in check(launch.trace, residence.history, kept, set_writes_line=line is not None)]
+    return sorted(found, key=lambda f: _ORDER[f.severity])
+
+
+def as_result(found) -> Finding:
+    """A finding of the happens-before checks as results hold it."""
+    sites = []
+    for (file, line), op in zip(found.sites, found.operations, strict=True):
+        sites.append(_site(file, line, op))
+    return Finding(
+        kind=found.kind,
+        subtype=found.subtype,
+        severity=found.severity,
+        ranks=list(found.ranks),
+        sites=sites,
+        where=found.where,
+        message=found.message,
+        fix=found.fix,
+    )
+
+
+def _site(file: str, line: int, op) -> Site:
+    from a2a3sim.trace import resolve_site
+
+    lane = op.lane
+    place = resolve_site(op.site) if op.site is not None else None
+    return Site(
+        file=file,
+        line=line,
+        source=place.source if place else "",
+        rank=lane.rank,
+        operation=op.kind,
+        time_ps=op.start if op.start >= 0 else None,
+        call=lane.call,
+        dispatch=lane.dispatch,
+    )

@@ -72,7 +72,9 @@ def command(
         try:
             status = run_script(script, args or [])
         except A2A3Error as error:
-            note(error.report if isinstance(error, DeadlockError) else f"a2a3sim: {error}")
+            told = runs and any(f.severity == "error" for f in runs[-1].findings)
+            if not told:  # else its finding has been printed
+                note(error.report if isinstance(error, DeadlockError) else f"a2a3sim: {error}")
             status = 1
     if drawn:
         from a2a3sim.reports.timeline import draw_timeline

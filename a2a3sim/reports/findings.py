@@ -15,7 +15,9 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Each finding as a few lines: what and who, where in the program, and the cheapest fix."""
     for finding in findings:
         kind = f"{finding.kind} ({finding.subtype})" if finding.subtype else finding.kind
-        yield f"{finding.severity}: {kind}: {finding.message}"
+        first, *more = finding.message.splitlines() or [""]
+        yield f"{finding.severity}: {kind}: {first}"
+        yield from (f"    {line}" for line in more)
         places: dict[tuple, list[Site]] = {}
         for site in finding.sites:
             places.setdefault((site.file, site.line, site.source), []).append(site)

@@ -1,0 +1,60 @@
+"""The finding for an error that ended a run: what the machine cannot do, as data."""
+
+from __future__ import annotations
+
+import linecache
+import re
+
+from a2a3sim.result import Finding, Site
+from a2a3sim.trace import resolve_site
+
+__all__ = ["failure_finding"]
+
+#: How the messages of the machine's and the language's errors begin, and the kind of finding each is.
+_KINDS = {
+    "out of bounds": "out-of-bounds",
+    "capacity": "capacity",
+    "type": "type",
+    "alignment": "alignment",
+    "livelock": "livelock",
+}
+_PLACE = re.compile(r"^(?P<file>.*):(?P<line>\d+): $")
+_RANK = re.compile(r"rank (\d+)")
+
+
+def failure_finding(error) -> Finding:
+    """Kind, place and message of an error; ``program`` where it is the program's own exception or misuse."""
+    message = str(error.args[0]) if error.args else str(error)
+    site = getattr(error, "site", None)
+    if site is not None:
+        place = resolve_site(site)
+        rank = error.lane.rank
+        where = Site(file=place.file, line=place.line, source=place.source, rank=rank)
+        text = message.partition(f"rank {rank}: ")[2] or message
+    else:
+        where = _stated_place(error)
+        rank = where.rank if where is not None else None
+        prefix = getattr(error, "place", "") + (f"{error.who}: " if getattr(error, "who", "") else "")
+        text = message.removeprefix(prefix)
+    kind = next((k for start, k in _KINDS.items() if text.startswith(start)), "program")
+    return Finding(
+        kind=kind,
+        severity="error",
+        ranks=[] if rank is None else [rank],
+        sites=[] if where is None else [where],
+        message=text,
+    )
+
+
+def _stated_place(error) -> Site | None:
+    match = _PLACE.match(getattr(error, "place", ""))
+    if match is None:
+        return None
+    rank = _RANK.search(getattr(error, "who", ""))
+    file, line = match["file"], int(match["line"])
+    return Site(
+        file=file,
+        line=line,
+        source=linecache.getline(file, line).strip(),
+        rank=int(rank[1]) if rank else None,
+    )
