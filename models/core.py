@@ -8,6 +8,7 @@ where the machine would: a wait, a scalar read, a fence, no room in a queue or i
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from a2a3sim.errors import KernelError
@@ -113,8 +114,10 @@ class Core:
         self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
         self.gate: _Gate | None = None
         self.last_time, self.last = start, None  # the latest known end
-        self.lives: list[TileLife] = []  # tiles in UB, for the wait for space
-        self.ub_used = 0
+        self.ub_used = 0  # bytes of tiles that operations may still use, for the wait for space
+        self._tiles = 0  # made so far
+        self._left: list[TileLife] = []  # that no operation of unknown end uses, since the last look,
+        self._leaving: list[tuple] = []  # and before: a heap of (end of its last use, number, tile)
         self.awaited_start: Operation | None = None
         self._waiting = ""  # "space", "idle", "self" while parked for one of these
         self._calls: deque = deque()  # of `known`: (callback, operation)
@@ -160,9 +163,11 @@ class Core:
         for life in operands:
             if not life.held:
                 self._hold_again(life)
-        life = TileLife(nbytes)
+        life = TileLife(nbytes, self._tiles)
+        self._tiles += 1
         self.ub_used += nbytes
-        self.lives.append(life)
+        if op.pipe == "S":
+            self._left.append(life)  # made without an operation that would end
         return life
 
     def use_tiles(self, op: Operation, lives: tuple[TileLife, ...]) -> None:
@@ -181,7 +186,6 @@ class Core:
         """A tile that no unfinished operation used is used once more, so its space counts again."""
         life.held = True
         self.ub_used += life.nbytes
-        self.lives.append(life)
 
     def known(self, op: Operation, done: int) -> None:
         """The machine knows when ``op`` is over; called by its pipe."""
@@ -206,6 +210,8 @@ class Core:
                 life.open -= 1
                 if until >= life.busy:
                     life.busy, life.user = until, op
+                if not life.open:
+                    self._left.append(life)
         self.running -= 1
         if done > self.last_time:
             self.last_time, self.last = done, op
@@ -313,34 +319,29 @@ class Core:
     def _make_room_in_ub(self, nbytes: int, operands: tuple[TileLife, ...]) -> None:
         """Wait until a new tile and the operands fit beside the tiles of unfinished operations."""
         self.sync()
-        limit = self.costs.ub
+        limit, leaving = self.costs.ub, self._leaving
         while True:
             now = self.time = max(self.time, self.clock.now)
-            kept, used, soonest, unknown = [], 0, None, False
-            for life in self.lives:
-                if life.open:
-                    unknown = True
-                elif life.busy > now:
-                    if soonest is None or life.busy < soonest.busy:
-                        soonest = life
-                elif life not in operands:
+            for life in self._left:
+                heappush(leaving, (life.busy, life.number, life))
+            self._left.clear()
+            while leaving and (leaving[0][0] <= now or leaving[0][2].used_since(leaving[0][0])):
+                busy, _, life = heappop(leaving)
+                if life.held and not life.used_since(busy) and life not in operands:
                     life.held = False
-                    continue
-                kept.append(life)
-                used += life.nbytes
-            self.lives, self.ub_used = kept, used
+                    self.ub_used -= life.nbytes
             needed, place = nbytes, False
             for life in dict.fromkeys(operands):
                 if not life.held:
                     needed += life.nbytes
                 if life.nbytes >= nbytes and not life.stores and life.stored <= now:
                     place = True  # the result may stand where this operand does
-            if used + needed <= limit or (place and used + needed - nbytes <= limit):
+            if self.ub_used + needed <= limit or (place and self.ub_used + needed - nbytes <= limit):
                 return
-            if soonest is None and not unknown:
+            if leaving:
+                self.clock.at(leaving[0][0], self._space_freed, leaving[0][2].user)
+            elif not self.pipes["V"].queue and not any(op.tiles for op in self.unknown):
                 return  # it never fits, as `finish` will say
-            if soonest is not None:
-                self.clock.at(soonest.busy, self._space_freed, soonest.user)
             self._waiting = "space"
             self.park(("space", nbytes))
 

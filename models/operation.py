@@ -42,6 +42,7 @@ class Lane:
         "kernel",
         "last",
         "operations",
+        "phase",
         "rank",
         "start",
         "task",
@@ -63,6 +64,7 @@ class Lane:
         self.end = UNKNOWN  # pipes drained, stores and notifies applied
         self.last = None  # (reason, operation) that determined `end`, for the critical path
         self.operations = []  # in program order
+        self.phase = None  # the named phase that it is in
         self.ub_peak_bytes = 0
 
     def __repr__(self):

@@ -16,16 +16,21 @@ __all__ = ["TileLife", "peak_usage"]
 class TileLife:
     """What still uses one tile, for the wait for space."""
 
-    __slots__ = ("busy", "held", "nbytes", "open", "stored", "stores", "user")
+    __slots__ = ("busy", "held", "nbytes", "number", "open", "stored", "stores", "user")
 
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, number: int) -> None:
         self.nbytes = nbytes
+        self.number = number
         self.open = 0  # operations on it whose end is not known yet
         self.busy = 0  # ps until which the operations of known end use it
         self.user: Operation | None = None  # the operation that ends at `busy`
         self.stores = 0  # those of `open` that store it
         self.stored = 0  # ps until which stores of known end read it
         self.held = True  # its space is counted
+
+    def used_since(self, busy: int) -> bool:
+        """Whether it has been used again, or is, since its operations were to end at ``busy``."""
+        return self.open > 0 or self.busy != busy
 
 
 def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
@@ -45,8 +50,8 @@ def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
     for made, seq in last.items():
         dying.setdefault(seq, []).append(made)
     alive: dict[Operation, None] = {}
-    used = peak = 0
-    at: list[Operation] = []
+    replaced: dict[Operation, int] = {}  # where another stands, from that operation on
+    used = peak = at = 0
     for op in operations:
         if op.makes:
             if op.pipe == "V":
@@ -55,13 +60,14 @@ def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
                     if last[made] == op.seq and made.makes >= op.makes and made in alive:
                         del alive[made]
                         used -= made.makes
+                        replaced[made] = op.seq
                         break
             alive[op] = None
             used += op.makes
             if used > peak:
-                peak, at = used, list(alive)
+                peak, at = used, op.seq
         for made in dying.get(op.seq, ()):
             if made in alive:
                 del alive[made]
                 used -= made.makes
-    return peak, at
+    return peak, [m for m, seq in last.items() if m.makes and m.seq <= at <= seq and replaced.get(m, at + 1) > at]

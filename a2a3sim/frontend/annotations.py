@@ -19,6 +19,8 @@ class Parameter(NamedTuple):
     type: Annotation | None
     default: object = inspect.Parameter.empty
 
+    empty = inspect.Parameter.empty  # the default of a parameter without one
+
     @property
     def direction(self) -> str:
         """``in``, ``out`` or ``inout``; no wrapper means In."""

@@ -56,18 +56,21 @@ class phase:  # noqa: N801 - used as `with pl.phase("..."):`
         self.name = str(name)
 
     def __enter__(self):
-        self._mark(self.name, _getframe(1))
+        self._around = self._mark(self.name, _getframe(1))
         return self
 
     def __exit__(self, *_exc):
-        self._mark(None, _getframe(1))
+        self._mark(self._around, _getframe(1))
 
     @staticmethod
-    def _mark(name: str | None, frame) -> None:
+    def _mark(name: str | None, frame) -> str | None:
+        """Enter the marker; returns the phase that it ends or interrupts."""
         ctx = kernel_context("pl.phase")
+        before = ctx.lane.phase
         op = Signal(ctx.lane, "phase", "S", (frame.f_code, frame.f_lasti))
-        op.value = name
+        op.value = ctx.lane.phase = name
         ctx.core.mark(op)
+        return before
 
 
 def sync_all() -> None:

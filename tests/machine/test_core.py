@@ -301,3 +301,13 @@ def test_a_scalar_read_blocks_and_a_scalar_write_is_seen_by_it():
     ran = run(body, config={"platform_overrides": {"hbm.latency": "100ns"}})
     assert np.array_equal(ran.y, ran.x * 7)
     assert [(s, e) for _, s, e in ran.log(0, "write", "read")] == [(0, 100 * NS), (100 * NS, 200 * NS)]
+
+
+def test_an_inner_phase_gives_the_outer_one_back():
+    def body(x, y, data, signal):
+        with pl.phase("outer"):
+            with pl.phase("inner"):
+                pass
+            pl.load(x, [0, 0], [1, 8])
+
+    assert [op.value for op in run(body).ops(0, "phase")] == ["outer", "inner", "outer", None]
