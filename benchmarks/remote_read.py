@@ -18,10 +18,11 @@ import simpy
 
 import a2a3sim.language as pl
 from a2a3sim import DistributedConfig, RunConfig, ir
-from a2a3sim.compiled import record, simulate
+from a2a3sim.calls import record
 from a2a3sim.frontend.arguments import host_tensors
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Job
+from a2a3sim.launch import Launch
 from a2a3sim.settings import resolve
 
 REPEATS = 5
@@ -78,7 +79,8 @@ def measure(algorithm: str, ranks: int, machine: str, skew: str):
     settings = resolve(config, ranks)
     for _ in range(REPEATS):
         recording = record(compiled.entry, compiled.owner, host_tensors([x, y], ["x", "y"]), ranks)
-        spent = cpu(lambda recording=recording: simulate(recording, settings))
+        launch = Launch(recording, settings.platform, settings.topology(), settings, settings.placement)
+        spent = cpu(launch.run)
         best = spent if best is None else min(best, spent)
     whole = min(cpu(lambda: compiled(x, y, config=config)) for _ in range(REPEATS))
     return best, whole, compiled.last_run

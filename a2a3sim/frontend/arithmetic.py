@@ -30,7 +30,8 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
                 raise InvalidOperationError(
                     f"{what}: operands must have one shape, got {list(a.shape)} and {list(b.shape)}"
                 )
-            ctx.machine.check_vector(what, a.dtype)
+            if (name, a.dtype, a.shape) not in ctx.vector:
+                ctx.machine.check_vector(what, a.dtype)
             valid = None
             if a.valid != a.shape or b.valid != b.shape:
                 valid = tuple(min(v) for v in zip(a.valid, b.valid, strict=True))

@@ -73,7 +73,10 @@ class KernelContext:
     """
 
     level = "kernel"
-    __slots__ = ("bytes", "core", "deferred", "device", "group", "lane", "machine", "site", "strict", "task")
+    __slots__ = (
+        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine", "site",
+        "strict", "task", "vector",
+    )  # fmt: skip
 
     def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None) -> None:
         self.machine = machine
@@ -86,6 +89,11 @@ class KernelContext:
         self.strict = core.fences == "statement"
         self.task = task
         self.deferred: int | None = None
+        self.limited = core.costs.ub is not None  # tiles need a place in UB
+        # What the machine has said before, by device or operands: a look-up instead of a call.
+        self.loads = machine.fabric.loads_from(device)
+        self.latencies = machine.fabric.latencies_from(device)
+        self.vector = machine.vector_costs(device)
 
     def note(self, kind: str, message: str, site: tuple) -> None:
         """Remember something that the checks will report, once per place and rank."""

@@ -61,10 +61,11 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
     """
     op = Move(ctx.lane, kind, "MTE2", ctx.site or site)
     memory = tensor.memory
-    op.reads = _accesses(memory, region)
+    spans = region.spans
+    op.reads = (_new(Access, (memory, *spans[0])),) if len(spans) == 1 else _accesses(memory, region)
     op.nbytes = region.nbytes
     op.peer = peer
-    op.path = ctx.machine.fabric.load(ctx.device, memory.device)
+    op.path = ctx.loads[memory.device]
     dtype = tensor.layout.dtype
     valid = region.shape
     if len(valid) != len(shape):
@@ -88,7 +89,7 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
         op.work = take
     op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
     core = ctx.core
-    if core.costs.ub is not None:
+    if ctx.limited:
         _take_space(ctx, op, tile)
         core.use_tiles(op, (tile.life,))
     core.issue(op)
@@ -109,7 +110,7 @@ def store(
     op.deps = op.operands = (tile.op,)
     op.work = _deposit(ctx, op, tile, tensor, region, add)
     core = ctx.core
-    if core.costs.ub is not None:
+    if ctx.limited:
         core.use_tiles(op, (tile.life,))
     core.issue(op)
     if ctx.strict and (memory.kind == "window"):
@@ -159,19 +160,21 @@ def vector(
     for operand in operands:
         if operand.dtype.itemsize > widest.itemsize:
             widest = operand.dtype
-    op.value = ctx.machine.vector_ps(ctx.device, instr, widest, extent or shape)
+    cost = ctx.vector.get((instr, widest, extent or shape))
+    op.value = ctx.machine.vector_ps(ctx.device, instr, widest, extent or shape) if cost is None else cost
     op.deps = op.operands = tuple([t.op for t in operands])
-    def work():
-        for operand in operands:
-            if operand.data is None:
-                return
-        tile.data = compute()
-
     if ctx.bytes:
+
+        def work():
+            for operand in operands:
+                if operand.data is None:
+                    return
+            tile.data = compute()
+
         op.work = work
     op.makes = _nbytes(shape, dtype)
     core = ctx.core
-    if core.costs.ub is not None:
+    if ctx.limited:
         lives = tuple([t.life for t in operands])
         _take_space(ctx, op, tile, lives)
         core.use_tiles(op, (*lives, tile.life))
@@ -317,26 +320,26 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
     core.hold(op)
 
 
-def notify(ctx: KernelContext, site, target: Tensor, region: Region, peer: int, value: int, add: bool) -> None:
-    """S: a signal to one cell of a rank; it travels one latency and is applied there."""
+def notify(ctx: KernelContext, site, target: Tensor, offset: int, peer: int, value: int, add: bool) -> None:
+    """S: a signal to the cell at a byte offset of a rank's slice; it travels one latency and is applied there."""
     op = Signal(ctx.lane, "notify", "S", ctx.site or site)
     memory = target.memory
     if not memory.signal:
         memory.signal, memory.cell_shape = True, target.layout.shape
-    op.cell = (memory, region.spans[0][0])
+    op.cell = (memory, offset)
     op.action = "add" if add else "set"
     op.value = value
     op.peer = peer
-    ctx.core.notify(op, ctx.machine.fabric.latency(ctx.device, memory.device), memory.device == ctx.device)
+    ctx.core.notify(op, ctx.latencies[memory.device], memory.device == ctx.device)
 
 
-def wait(ctx: KernelContext, site, signal: Tensor, region: Region, value: int, at_least: bool) -> None:
-    """S: block until a cell of the own slice satisfies the comparison."""
+def wait(ctx: KernelContext, site, signal: Tensor, offset: int, value: int, at_least: bool) -> None:
+    """S: block until the cell at a byte offset of the own slice satisfies the comparison."""
     op = Signal(ctx.lane, "wait", "S", ctx.site or site)
     memory = signal.memory
     if not memory.signal:
         memory.signal, memory.cell_shape = True, signal.layout.shape
-    op.cell = (memory, region.spans[0][0])
+    op.cell = (memory, offset)
     op.action = "ge" if at_least else "eq"
     op.value = value
     ctx.core.wait(op)

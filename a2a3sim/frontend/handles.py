@@ -102,7 +102,7 @@ class Layout:
         part: a subscript cut it out of another.
     """
 
-    __slots__ = ("_regions", "base", "dtype", "name", "part", "shape", "strides")
+    __slots__ = ("_cells", "_regions", "base", "dtype", "name", "part", "shape", "strides")
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: DataType, base: int, strides) -> None:
         self.name = name
@@ -112,6 +112,22 @@ class Layout:
         self.strides = strides
         self.part = False
         self._regions: dict[tuple, Region] = {}
+        self._cells: dict[tuple, int] = {}
+
+    def cell(self, what: str, offsets) -> int:
+        """The byte offset of the signal cell at ``offsets``.
+
+        Raises:
+            InvalidOperationError: not INT32, or ranks differ.
+            KernelError: out of bounds.
+        """
+        key = tuple(offsets)
+        found = self._cells.get(key)
+        if found is None:
+            if self.dtype.name != "int32":
+                raise InvalidOperationError(f"{what}: signal cells are INT32, {self.name} is {self.dtype!r}")
+            found = self._cells[key] = self.region(what, offsets, (1,) * len(self.shape)).spans[0][0]
+        return found
 
     def view(self, key) -> Layout:
         """The part that a subscript names: an int drops its axis, a slice keeps it, missing axes are whole.
@@ -297,7 +313,8 @@ class DistributedTensor(Tensor):
     def peer(self, what: str, peer) -> Tensor:
         """The slice of another rank; KernelError if there is no such rank."""
         slices = self.slices
-        peer = dim_value(peer)
+        if type(peer) is not int:
+            peer = dim_value(peer)
         if not 0 <= peer < len(slices):
             raise KernelError(
                 f"out of bounds: {what} addresses peer {peer} of {self.name}, but its communication domain "

@@ -6,7 +6,7 @@ from sys import _getframe
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.frontend import demands
-from a2a3sim.frontend.context import kernel_context
+from a2a3sim.frontend.context import KernelContext, current, kernel_context
 from a2a3sim.frontend.device_int import device_int
 from a2a3sim.frontend.dynamic import Dim, dim_value
 from a2a3sim.frontend.handles import CommCtx, DistributedTensor, Layout, Tensor, Tile
@@ -69,8 +69,11 @@ def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
         InvalidOperationError: not a window, or ranks differ.
         KernelError: no such peer, out of bounds, or the tile exceeds UB.
     """
-    need_window("pld.tile.remote_load", "target", target)
-    ctx = kernel_context("pld.tile.remote_load")
+    if type(target) is not DistributedTensor:
+        need_window("pld.tile.remote_load", "target", target)
+    ctx = current()
+    if type(ctx) is not KernelContext:
+        ctx = kernel_context("pld.tile.remote_load")
     frame = _getframe(1)
     there = target.peer("pld.tile.remote_load", peer)
     if valid_shape is None:
@@ -78,11 +81,13 @@ def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
         extent = region.shape
     else:
         region = there.layout.region("pld.tile.remote_load", offsets, valid_shape)
-        extent = tuple(dim_value(s) for s in shape)
-        if any(v > s for v, s in zip(region.shape, extent, strict=True)):
-            raise InvalidOperationError(
-                f"pld.tile.remote_load: valid_shape {list(region.shape)} must fit into shape {list(extent)}"
-            )
+        extent = region.shape
+        if extent != tuple(shape):
+            extent = tuple(dim_value(s) for s in shape)
+            if len(extent) != len(region.shape) or any(v > s for v, s in zip(region.shape, extent, strict=True)):
+                raise InvalidOperationError(
+                    f"pld.tile.remote_load: valid_shape {list(region.shape)} must fit into shape {list(extent)}"
+                )
     domain = target.domain
     other = None if peer == domain.rank else domain.devices[peer]
     return demands.load(ctx, (frame.f_code, frame.f_lasti), "remote_load", there, region, extent, other)

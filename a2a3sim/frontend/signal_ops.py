@@ -6,23 +6,17 @@ from sys import _getframe
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.frontend import demands
-from a2a3sim.frontend.context import kernel_context
+from a2a3sim.frontend.context import KernelContext, current, kernel_context
 from a2a3sim.frontend.device_int import DeviceInt
 from a2a3sim.frontend.dynamic import dim_value
-from a2a3sim.frontend.handles import DistributedTensor, Layout
+from a2a3sim.frontend.handles import DistributedTensor
 from a2a3sim.frontend.remote_ops import need_window
-from a2a3sim.frontend.types import INT32, NotifyOp, WaitCmp
+from a2a3sim.frontend.types import NotifyOp, WaitCmp
 
 __all__ = ["defer_wait", "notify", "wait"]
 
 _INT32_MAX = 2**31 - 1
 _CONDITIONS = 64  # of one task
-
-
-def _cell(what: str, layout: Layout, offsets):
-    if layout.dtype is not INT32:
-        raise InvalidOperationError(f"{what}: signal cells are INT32, {layout.name} is {layout.dtype!r}")
-    return layout.region(what, offsets, (1,) * len(layout.shape))
 
 
 def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
@@ -33,22 +27,21 @@ def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
         KernelError: no such peer or cell.
     """
     what = "pld.system.notify"
-    need_window(what, "target", target)
-    ctx = kernel_context(what)
+    # Checks by class first: this is one of the operations that simulations are made of.
+    if type(target) is not DistributedTensor:
+        need_window(what, "target", target)
+    ctx = current()
+    if type(ctx) is not KernelContext:
+        ctx = kernel_context(what)
     frame = _getframe(1)
     there = target.peer(what, peer)
-    if not isinstance(op, NotifyOp):
+    if type(op) is not NotifyOp:
         raise InvalidOperationError(f"{what}: op must be pld.NotifyOp.AtomicAdd or pld.NotifyOp.Set, got {op!r}")
-    region = _cell(what, there.layout, offsets)
-    devices = target.domain.devices
+    cell = there.layout.cell(what, offsets)
+    if type(value) is not int:
+        value = dim_value(value)
     demands.notify(
-        ctx,
-        (frame.f_code, frame.f_lasti),
-        there,
-        region,
-        devices[dim_value(peer)],
-        dim_value(value),
-        op == NotifyOp.AtomicAdd,
+        ctx, (frame.f_code, frame.f_lasti), there, cell, there.memory.rank, value, op is NotifyOp.AtomicAdd
     )
     return target
 
@@ -62,13 +55,18 @@ def wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
         DeadlockError: from the run, if it can never hold.
     """
     what = "pld.system.wait"
-    need_window(what, "signal", signal)
-    ctx = kernel_context(what)
+    if type(signal) is not DistributedTensor:
+        need_window(what, "signal", signal)
+    ctx = current()
+    if type(ctx) is not KernelContext:
+        ctx = kernel_context(what)
     frame = _getframe(1)
-    if not isinstance(cmp, WaitCmp):
+    if type(cmp) is not WaitCmp:
         raise InvalidOperationError(f"{what}: cmp must be pld.WaitCmp.Ge or pld.WaitCmp.Eq, got {cmp!r}")
-    region = _cell(what, signal.layout, offsets)
-    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, region, dim_value(expected), cmp == WaitCmp.Ge)
+    cell = signal.layout.cell(what, offsets)
+    if type(expected) is not int:
+        expected = dim_value(expected)
+    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, cell, expected, cmp is WaitCmp.Ge)
     return signal
 
 
@@ -95,6 +93,6 @@ def defer_wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
     ctx.deferred += 1
     if ctx.deferred > _CONDITIONS:
         raise InvalidOperationError(f"{what}: a task takes at most {_CONDITIONS} conditions, this is one more")
-    region = _cell(what, signal.layout, offsets)
-    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, region, expected, True)
+    cell = signal.layout.cell(what, offsets)
+    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, cell, expected, True)
     return signal
