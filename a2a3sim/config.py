@@ -91,6 +91,9 @@ class RunConfig:
         keep: names of tensors that keep their bytes in a timing-only run.
         checks: look for findings.
         slow: factor per rank on its core and vector costs (``{2: "2x"}``).
+        jitter: most by which a link's latency is stretched (``"4x"``); each link has its own factor, by the seed.
+        delay: (rank, ``"file.py:line"`` or dispatch, occurrence) -> time that this rank's cores stand still there
+            before the operation (``{(2, "prog.py:40", 0): "10us"}``).
         place: platform device of each rank (default rank i on device i).
         poison: fill fresh memory with a recognisable value instead of zeros.
         rtol, atol: tolerance of the golden comparison; None takes the dtype's.
@@ -128,6 +131,8 @@ class RunConfig:
     keep: Sequence[str] = ()
     checks: bool = True
     slow: Mapping[int, Any] = field(default_factory=dict)
+    jitter: Any = 1
+    delay: Mapping[Any, Any] = field(default_factory=dict)
     place: Sequence[int] | None = None
     poison: bool = False
 

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 
 from a2a3sim import fabrics
+from a2a3sim.delays import Holds
 from a2a3sim.dispatch import Device
 from a2a3sim.engine import Engine
 from a2a3sim.errors import A2A3Error
@@ -66,6 +67,7 @@ class Launch:
         placement: platform device of each rank.
         residence: of the worker that makes the run, if one does.
         program: whose windows these are, in a worker of several programs.
+        watch: told of every operation before it is issued, and of how many its core has issued from its line.
 
     Attributes:
         joined: the host had waited for the worker's call before when it made this one.
@@ -74,7 +76,7 @@ class Launch:
     """
 
     def __init__(
-        self, recording: Recording, platform, topology, settings, placement, residence=None, program=None
+        self, recording: Recording, platform, topology, settings, placement, residence=None, program=None, watch=None
     ) -> None:
         self.recording = recording
         self.platform = platform
@@ -87,8 +89,9 @@ class Launch:
         self.origin = self.residence.clock
         self.engine = Engine(self.origin)
         slow = {placement[rank]: factor for rank, factor in settings.slow.items()}
-        fabric = fabrics.take(platform, topology)
-        self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow)
+        fabric = fabrics.take(platform, topology, settings.jitter_of_links())
+        holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
+        self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
         self.trace = Trace(
             fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from a2a3sim.critical_path import critical_path
 from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.ub import peak_usage
 from a2a3sim.phases import barrier_count, phase_spans, phase_union
 from a2a3sim.result import RunResult
 from a2a3sim.rounds import round_count
@@ -163,7 +164,8 @@ def _add_lane(use: dict, lane, origin: int) -> None:
     use["notifies"] += notifies
     use["waits"] += waits
     use["wait_ps"] += wait_ps
-    use["ub_peak_bytes"] = max(use["ub_peak_bytes"], lane.ub_peak_bytes)
+    peak = lane.ub_peak_bytes if lane.ub_peak_bytes != UNKNOWN else peak_usage(lane.operations)[0]
+    use["ub_peak_bytes"] = max(use["ub_peak_bytes"], peak)
     busy = use["pipe_busy_ps"]
     busy["S"] += issue
     busy["MTE2"] += loads

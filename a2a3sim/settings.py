@@ -12,7 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from a2a3sim.config import RunConfig
+from a2a3sim.delays import Delay, parse_delays
 from a2a3sim.errors import ConfigError
+from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import Platform, load_platform
 from a2a3sim.models.topology import build_topology
 from a2a3sim.units import parse_time
@@ -43,10 +45,25 @@ class Settings:
     poison: bool
     rtol: float | None
     atol: float | None
+    jitter: Fraction = Fraction(1)
+    delays: tuple[Delay, ...] = ()
 
     def topology(self):
         """The platform's links and routes; runs on equal machines share them."""
         return _topology(self.platform, max(self.placement) + 1)
+
+    def jitter_of_links(self) -> Jitter | None:
+        """What stretches the links' latencies; None if nothing does."""
+        return Jitter(self.seed, self.jitter) if self.jitter != 1 else None
+
+    def stated(self) -> dict[str, str]:
+        """What makes this machine or its schedule another than the platform's, for results."""
+        said = dict(self.overrides)
+        said |= {f"slow.{rank}": f"{_decimal(factor)}x" for rank, factor in self.slow.items()}
+        if self.jitter != 1:
+            said["jitter"] = f"{_decimal(self.jitter)}x"
+        said |= {f"delay.{k}": str(delay) for k, delay in enumerate(self.delays)}
+        return said
 
 
 @dataclass
@@ -91,15 +108,19 @@ def _placement(place, ranks: int, platform: Platform) -> tuple[int, ...]:
     return devices
 
 
-def _factor(value) -> Fraction:
+def _factor(value, what: str = "slow") -> Fraction:
     """A slow-down, ``2``, ``"2x"`` or ``"1.5x"``."""
     try:
         factor = Fraction(value[:-1] if isinstance(value, str) and value.endswith("x") else value)
     except (ValueError, TypeError, ZeroDivisionError):
-        raise ConfigError(f"slow: a factor must look like 2x, got {value!r}") from None
+        raise ConfigError(f"{what}: a factor must look like 2x, got {value!r}") from None
     if factor <= 0:
-        raise ConfigError(f"slow: a factor must be positive, got {value!r}")
+        raise ConfigError(f"{what}: a factor must be positive, got {value!r}")
     return factor
+
+
+def _decimal(factor: Fraction) -> str:
+    return f"{factor.numerator}" if factor.denominator == 1 else f"{float(factor):.6g}"
 
 
 def resolve(config: RunConfig, ranks: int) -> Settings:
@@ -130,6 +151,9 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         if not 0 <= int(rank) < ranks:
             raise ConfigError(f"slow: rank {rank} does not exist, the run has ranks 0..{ranks - 1}")
         slow[int(rank)] = _factor(factor)
+    jitter = _factor(config.jitter, "jitter")
+    if jitter < 1:
+        raise ConfigError(f"jitter: a factor must be at least 1x, got {config.jitter!r}")
     return Settings(
         platform=platform,
         overrides={k: str(v) for k, v in overrides.items()},
@@ -145,4 +169,6 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         poison=config.poison,
         rtol=config.rtol,
         atol=config.atol,
+        jitter=jitter,
+        delays=parse_delays(config.delay, ranks),
     )

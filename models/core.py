@@ -435,10 +435,11 @@ class Core:
             self._waiting = "idle"
             self.park("the end of its operations")
         lane = self.lane
-        lane.ub_peak_bytes, tiles = peak_usage(lane.operations)
         limit = self.costs.ub
-        if limit is not None and lane.ub_peak_bytes > limit:
-            raise self._does_not_fit(lane.ub_peak_bytes, limit, tiles)
+        if limit is not None:
+            lane.ub_peak_bytes, tiles = peak_usage(lane.operations)
+            if lane.ub_peak_bytes > limit:
+                raise self._does_not_fit(lane.ub_peak_bytes, limit, tiles)
         if self.last_time > self.time or (self.last_time == self.time and self.last is not None):
             lane.end, lane.last = self.last_time, ("pipe", self.last)
         else:

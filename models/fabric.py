@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from operator import attrgetter
 
+from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.network import Capacity, Route
 
 __all__ = ["Fabric", "Path"]
@@ -53,10 +55,12 @@ class Fabric:
     Args:
         topology: links and routes between the platform's devices.
         platform: for HBM, efficiencies and the pipes' own rate.
+        jitter: of the links' latencies, None for those of the platform.
     """
 
-    def __init__(self, topology, platform) -> None:
+    def __init__(self, topology, platform, jitter: Jitter | None = None) -> None:
         self.topology = topology
+        self.jitter = jitter
         self._platform = platform
         self._capacities: dict[str, Capacity] = {}
         self._loads: dict[int, _ByDevice] = {}
@@ -110,8 +114,9 @@ class Fabric:
         found = self._latencies.get(src)
         if found is None:
             path = self.topology.path
+            latency_of = attrgetter("latency_ps") if self.jitter is None else self.jitter.latency
             found = self._latencies[src] = _ByDevice(
-                lambda dst: 0 if src == dst else sum([link.latency_ps for link in path(src, dst)])
+                lambda dst: 0 if src == dst else sum(map(latency_of, path(src, dst)))
             )
         return found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from a2a3sim.errors import KernelError
 from a2a3sim.models.core import Core, CoreCosts
 from a2a3sim.models.fabric import Fabric
+from a2a3sim.models.hold import HeldCore
 from a2a3sim.models.network import Network
 from a2a3sim.models.operation import Lane
 from a2a3sim.models.signals import Signals
@@ -27,10 +28,18 @@ class Machine:
         seed: for the order of simultaneous arrivals.
         fences: ``statement``, ``notify`` or ``explicit``.
         slow: factor on the core and vector costs of single devices.
+        holds: what to ask before each operation of a lane how long its core stands still, or None.
     """
 
     def __init__(
-        self, clock, platform, fabric: Fabric, seed: int, fences: str, slow: Mapping[int, Fraction] | None = None
+        self,
+        clock,
+        platform,
+        fabric: Fabric,
+        seed: int,
+        fences: str,
+        slow: Mapping[int, Fraction] | None = None,
+        holds: Callable[[Lane], Callable | None] | None = None,
     ) -> None:
         self.clock = clock
         self.platform = platform
@@ -40,6 +49,7 @@ class Machine:
         signal = platform.signal
         self.signals = Signals(clock, signal.atomic, signal.poll, signal.line, seed)
         self._slow = dict(slow or {})
+        self._holds = holds
         self._costs: dict[int, CoreCosts] = {}
         self._vector: dict[int, dict[tuple, int]] = {}
         self._checked: dict = {}
@@ -66,7 +76,9 @@ class Machine:
 
     def core(self, lane: Lane, start: int) -> Core:
         """A core that begins a kernel at ``start`` (ps)."""
-        return Core(self.clock, self.network, self.signals, lane, self.costs(lane.device), self.fences, start)
+        parts = self.clock, self.network, self.signals, lane, self.costs(lane.device), self.fences, start
+        before = self._holds(lane) if self._holds is not None else None
+        return Core(*parts) if before is None else HeldCore(before, *parts)
 
     def vector_costs(self, device: int) -> dict[tuple, int]:
         """Durations known so far on a device, by (instruction, dtype, shape)."""

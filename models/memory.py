@@ -18,7 +18,10 @@ class Memory:
         data: uint8 array of ``nbytes``, or None in a timing-only run (signal cells then appear on demand).
     """
 
-    __slots__ = ("_cells", "buffer", "cell_shape", "data", "device", "id", "kind", "name", "nbytes", "rank", "signal")
+    __slots__ = (
+        "_cells", "_looked", "_lost", "buffer", "cell_shape", "data", "device", "id", "kind", "name", "nbytes",
+        "rank", "signal",
+    )  # fmt: skip
 
     def __init__(self, id, name, kind, device, rank, nbytes, data, buffer=None):
         self.id = id
@@ -31,6 +34,8 @@ class Memory:
         self.buffer = buffer if buffer is not None else id
         self.signal = False  # some notify or wait uses cells of this object
         self._cells = None
+        self._looked: set[int] = set()  # cells that a wait has looked at, and
+        self._lost: set[tuple] = set()  # regions that were written, in a run that keeps no bytes
         self.cell_shape = None  # the extents through which they are addressed
 
     def __repr__(self):
@@ -54,11 +59,32 @@ class Memory:
             parts.append(part)
         return f"{self.name}[{', '.join(str(p) for p in reversed(parts))}]"
 
+    def look(self, offset: int) -> bool:
+        """A wait looks at a cell of which the run keeps no bytes; whether its value is not known."""
+        self._looked.add(offset)
+        return bool(self._lost) and self.lost(offset)
+
+    def lose(self, spans) -> bool:
+        """Bytes are written that the run does not keep; whether a wait has looked at a cell there."""
+        self._lost.update(spans)
+        return any(_covers(span, offset) for offset in self._looked for span in spans)
+
+    def lost(self, offset: int) -> bool:
+        """Whether the cell at a byte offset has been written with bytes that the run does not keep."""
+        return any(_covers(span, offset) for span in self._lost)
+
     def typed(self, dtype, offset, shape, strides) -> np.ndarray | None:
         """A typed array view at a byte offset, or None where no bytes are kept."""
         if self.data is None:
             return None
         return np.ndarray(shape, dtype, self.data, offset, strides)
+
+
+def _covers(span, offset: int) -> bool:
+    """Whether a region (offset, rows, row_bytes, stride) has the byte at ``offset``."""
+    begin, rows, row_bytes, stride = span
+    row = (offset - begin) // stride if rows > 1 else 0
+    return 0 <= row < rows and 0 <= offset - begin - row * stride < row_bytes
 
 
 def region_accesses(memory, base, strides, itemsize, offsets, shape) -> tuple[Access, ...]:

@@ -65,7 +65,7 @@ class Lane:
         self.last = None  # (reason, operation) that determined `end`, for the critical path
         self.operations = []  # in program order
         self.phase = None  # the named phase that it is in
-        self.ub_peak_bytes = 0
+        self.ub_peak_bytes = UNKNOWN  # of live tiles; where UB has no limit, nobody needs it during the run
 
     def __repr__(self):
         return f"<lane {self.kernel} rank {self.rank} core {self.core} dispatch {self.dispatch}>"
@@ -182,6 +182,17 @@ class Vector(Operation):
     """A vector instruction."""
 
     __slots__ = ("makes", "value")
+
+    def __init__(self, lane, kind, pipe, site):
+        self.lane = lane
+        self.kind = kind
+        self.pipe = pipe
+        self.site = site
+        self.seq = 0
+        self.begun = self.issued = self.start = self.end = UNKNOWN
+        self.operands = self.deps = self.tiles = ()
+        self.dependents = self.cause = self.after = self.work = None
+        self.makes = self.value = 0
 
 
 class Signal(Operation):

@@ -112,7 +112,7 @@ def as_array(value, what: str) -> np.ndarray:
             raise InvalidOperationError(f"{what} must be a CPU tensor, got one on {value.device}")
         tensor = value.detach()
         if str(tensor.dtype) == "torch.bfloat16":
-            return tensor.view(module.int16).numpy().view(as_dtype("bf16").numpy)
+            return tensor.view(sys.modules["torch"].int16).numpy().view(as_dtype("bf16").numpy)
         return tensor.numpy()
     raise InvalidOperationError(f"{what} must be a numpy array or a torch CPU tensor, got {type(value).__name__}")
 

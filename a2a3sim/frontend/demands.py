@@ -14,6 +14,7 @@ import numpy as np
 from a2a3sim.errors import KernelError
 from a2a3sim.frontend.context import KernelContext
 from a2a3sim.frontend.handles import Region, Tensor, Tile
+from a2a3sim.frontend.types import INT32
 from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
 
 __all__ = ["copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
@@ -121,6 +122,8 @@ def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region,
     """What a store does to memory at its visibility instant; None where no bytes are kept."""
     array, memory = tensor.array, tensor.memory
     if array is None:
+        if memory.kind == "window" and tensor.layout.dtype is INT32 and memory.lose(region.spans):
+            raise _unkept(tensor, "a tile is stored to its signal cells")
         return None
     valid = None if tile.valid == tile.shape else tuple(slice(0, v) for v in tile.valid)
     index, shape = region.index, tuple(s.stop - s.start for s in region.index)
@@ -278,11 +281,8 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
     if array is None and memory.data is not None:
         # Signal cells of a timing-only run appeared after this view was made.
         array = memory.typed(tensor.layout.dtype.numpy, tensor.layout.base, tensor.layout.shape, tensor.layout.strides)
-    if array is None:
-        raise KernelError(
-            f"a timing-only run keeps no bytes of {tensor.name}, but the program reads a scalar from it: "
-            f"name it in keep=[{tensor.name!r}] or run with bytes"
-        )
+    if array is None or (tensor.array is None and memory.lost(region.spans[0][0])):
+        raise _unkept(tensor, "the program reads a scalar from it")
     op = Move(ctx.lane, "read", "S", ctx.site or site)
     op.reads = _accesses(memory, region)
     op.nbytes = region.nbytes
@@ -295,6 +295,13 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
     core.issue(op)
     core.hold(op)
     return found[0].item()
+
+
+def _unkept(tensor: Tensor, what: str) -> KernelError:
+    return KernelError(
+        f"a timing-only run keeps no bytes of {tensor.name}, but {what}: name it in keep=[{tensor.name!r}] or run "
+        "with bytes"
+    )
 
 
 def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value) -> None:
@@ -312,6 +319,14 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
             array[index] = value
             if memory.signal:
                 signals.stored(memory)
+
+        op.work = put_down
+    elif memory.kind == "window" and tensor.layout.dtype is INT32:
+        # It may be a signal cell, which has a value also where no bytes are kept.
+        def put_down():
+            memory.cells()[region.spans[0][0] >> 2] = value
+            if memory.signal:
+                ctx.machine.signals.stored(memory)
 
         op.work = put_down
     core = ctx.core
@@ -340,6 +355,8 @@ def wait(ctx: KernelContext, site, signal: Tensor, offset: int, value: int, at_l
     if not memory.signal:
         memory.signal, memory.cell_shape = True, signal.layout.shape
     op.cell = (memory, offset)
+    if signal.array is None and memory.look(offset):
+        raise _unkept(signal, "a tile was stored to the cell for which the program waits")
     op.action = "ge" if at_least else "eq"
     op.value = value
     ctx.core.wait(op)

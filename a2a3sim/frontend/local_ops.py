@@ -51,9 +51,9 @@ def load(tensor, offsets, shapes, valid_shape=None, target_memory=MemorySpace.Ve
         InvalidOperationError: wrong kind of operand or rank.
         KernelError: out of bounds, or the tile exceeds UB.
     """
+    layout = need_tensor("pl.load", "tensor", tensor).layout
     ctx = kernel_context("pl.load")
     frame = _getframe(1)
-    layout = need_tensor("pl.load", "tensor", tensor).layout
     if clamp:
         shape = tuple(dim_value(s) for s in shapes)
         wanted = shape if valid_shape is None else tuple(dim_value(s) for s in valid_shape)
@@ -95,10 +95,10 @@ def store(tile, offsets, output_tensor, shapes=None, *, atomic=AtomicType.None_)
         InvalidOperationError: wrong kind, rank or dtype.
         KernelError: out of bounds.
     """
-    ctx = kernel_context("pl.store")
-    frame = _getframe(1)
     need_tile("pl.store", "tile", tile)
     need_tensor("pl.store", "output_tensor", output_tensor)
+    ctx = kernel_context("pl.store")
+    frame = _getframe(1)
     region = place("pl.store", tile, output_tensor, offsets, shapes)
     add = atomic == AtomicType.Add
     if add:

@@ -1,55 +1,41 @@
 """Distributed part of the language: ``import a2a3sim.language.distributed as pld``."""
 
-from a2a3sim.frontend.collectives import (
-    all_to_all,
-    all_to_all_v,
-    allgather,
-    allreduce,
-    barrier,
-    broadcast,
-    reduce_scatter,
-)
+# Most operations have no short form, so their names must not appear here.
+from a2a3sim.frontend import collectives as _collectives
+from a2a3sim.frontend import remote_ops as _remote
+from a2a3sim.frontend import signal_ops as _signals
 from a2a3sim.frontend.handles import DistributedTensor
 from a2a3sim.frontend.host_ops import alloc_window_buffer, window, world_size
-from a2a3sim.frontend.names import Namespace, unknown_name
-from a2a3sim.frontend.remote_ops import (
-    get,
-    get_comm_ctx,
-    nranks,
-    put,
-    rank,
-    remote_load,
-    remote_store_tensor,
-)
-from a2a3sim.frontend.remote_ops import remote_store as remote_store_tile
+from a2a3sim.frontend.names import Namespace as _Namespace
+from a2a3sim.frontend.names import unknown_name as _unknown_name
+from a2a3sim.frontend.remote_ops import get_comm_ctx, nranks, rank, remote_load
 from a2a3sim.frontend.remote_ops import remote_store_any as remote_store
-from a2a3sim.frontend.signal_ops import defer_wait, notify, wait
 from a2a3sim.frontend.types import AtomicType, NotifyOp, ReduceOp, WaitCmp
 
-tile = Namespace("pld.tile", remote_load=remote_load, remote_store=remote_store_tile)
-tensor = Namespace(
+tile = _Namespace("pld.tile", remote_load=remote_load, remote_store=_remote.remote_store)
+tensor = _Namespace(
     "pld.tensor",
-    all_to_all=all_to_all,
-    all_to_all_v=all_to_all_v,
-    allgather=allgather,
-    allreduce=allreduce,
+    all_to_all=_collectives.all_to_all,
+    all_to_all_v=_collectives.all_to_all_v,
+    allgather=_collectives.allgather,
+    allreduce=_collectives.allreduce,
     alloc_window_buffer=alloc_window_buffer,
-    barrier=barrier,
-    broadcast=broadcast,
-    get=get,
-    put=put,
-    reduce_scatter=reduce_scatter,
-    remote_store=remote_store_tensor,
+    barrier=_collectives.barrier,
+    broadcast=_collectives.broadcast,
+    get=_remote.get,
+    put=_remote.put,
+    reduce_scatter=_collectives.reduce_scatter,
+    remote_store=_remote.remote_store_tensor,
     window=window,
 )
-system = Namespace(
+system = _Namespace(
     "pld.system",
-    defer_wait=defer_wait,
+    defer_wait=_signals.defer_wait,
     get_comm_ctx=get_comm_ctx,
-    notify=notify,
+    notify=_signals.notify,
     nranks=nranks,
     rank=rank,
-    wait=wait,
+    wait=_signals.wait,
     world_size=world_size,
 )
 
@@ -75,4 +61,4 @@ __all__ = [
 
 def __getattr__(name: str):
     """Short forms exist for a few operations only; the error names the nearest."""
-    return unknown_name("pld", name, __all__)
+    return _unknown_name("pld", name, __all__)

@@ -1,0 +1,32 @@
+"""A core whose scalar pipe is held for a while before some of its operations: what an interrupt, a slow fetch or
+a busy neighbour may do to any core at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from a2a3sim.models.core import Core
+from a2a3sim.models.operation import Operation
+
+__all__ = ["HeldCore"]
+
+
+class HeldCore(Core):
+    """A core that asks before every operation how long to stand still.
+
+    Args:
+        before: called with each operation in program order, before it is issued; returns a time in ps.
+    """
+
+    def __init__(self, before: Callable[[Operation], int], *args) -> None:
+        super().__init__(*args)
+        self._before = before
+
+    def issue(self, op: Operation, cost: int | None = None) -> None:
+        self.time += self._before(op)
+        super().issue(op, cost)
+
+    def _scalar(self, op: Operation, cost: int) -> None:
+        self.time += self._before(op)
+        super()._scalar(op, cost)
