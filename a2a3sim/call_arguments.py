@@ -31,7 +31,9 @@ class CallArguments:
         InvalidOperationError: wrong number or kinds.
     """
 
-    def __init__(self, name: str, entry: Function, args, scalars=None, in_place=False, on_devices=False) -> None:
+    def __init__(
+        self, name: str, entry: Function, args, scalars=None, in_place=False, on_devices=False
+    ) -> None:
         self.name = name
         self.entry = entry
         self.made: list[int] = []  # positions of arrays that the call makes
@@ -71,12 +73,15 @@ class CallArguments:
             if isinstance(value, (DeviceTensor, StackedDeviceTensor)):
                 if not on_devices:
                     raise InvalidOperationError(
-                        f"{what} must be a numpy array or a torch CPU tensor; tensors on devices belong to a worker"
+                        f"{what} must be a numpy array or a torch CPU tensor; tensors on devices belong "
+                        "to a worker"
                     )
                 handles.append(value.handle())
             elif is_scalar(value):
                 if parameter.tensor:
-                    raise InvalidOperationError(f"{what} must be a numpy array or a torch CPU tensor, got {value!r}")
+                    raise InvalidOperationError(
+                        f"{what} must be a numpy array or a torch CPU tensor, got {value!r}"
+                    )
                 handles.append(value.item() if isinstance(value, np.generic) else value)
             else:
                 arrays.append(as_array(value, what))

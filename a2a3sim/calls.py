@@ -15,13 +15,20 @@ from a2a3sim.frontend.recording import HostContext, Recording
 from a2a3sim.launch import POISON, Launch, Residence
 from a2a3sim.locate import located
 from a2a3sim.numerics import compare
+from a2a3sim.rerun import Call
 from a2a3sim.settings import Settings, current_session, resolve
 
 __all__ = ["record", "run_call"]
 
 
 def record(
-    entry: Function, owner, tensors: list, world: int, sub_workers: int = 0, overrides=None, torch: bool = False
+    entry: Function,
+    owner,
+    tensors: list,
+    world: int,
+    sub_workers: int = 0,
+    overrides=None,
+    torch: bool = False,
 ) -> Recording:
     """Run a host body once and return what it asked for, with inferred domains.
 
@@ -37,7 +44,8 @@ def record(
             context.dispatch(entry, owner, tensors, 0, (entry.fn.__code__, 0))
             context.recording.result = entry.returned(tensors)
     except A2A3Error as error:
-        raise located(error)
+        located(error)
+        raise
     finally:
         leave(token)
     recording = context.recording
@@ -73,12 +81,26 @@ def run_call(
     settings = resolve(config, len(labels))
     if settings.poison and not settings.timing_only:
         arguments.poison(POISON)
+
+    def recorded() -> Recording:
+        return record(
+            entry, program.owner, arguments.handles, len(labels), sub_workers, overrides, arguments.torch
+        )
+
+    current = current_session()
+    call = None
+    if golden is not None or (current is not None and current.keep_calls):
+        call = Call(program.name, arguments, recorded, settings, residence, golden)
     started = time.perf_counter()
-    recording = record(
-        entry, program.owner, arguments.handles, len(labels), sub_workers, overrides, arguments.torch
-    )
+    recording = recorded()
     launch = Launch(
-        recording, settings.platform, settings.topology(), settings, settings.placement, residence, id(program)
+        recording,
+        settings.platform,
+        settings.topology(),
+        settings,
+        settings.placement,
+        residence,
+        id(program),
     )
     parked, error = [], None
     try:
@@ -86,14 +108,21 @@ def run_call(
     except A2A3Error as caught:
         error = caught
     arguments.write_back()
-    _conclude(program, launch, settings, labels, arguments, golden, parked, error, started)
+    if call is not None:
+        call.over(launch)
+    _conclude(program, launch, settings, labels, arguments, golden, parked, error, started, call)
     return arguments.result(recording.result)
 
 
-def _conclude(program, launch: Launch, settings: Settings, labels, arguments, golden, parked, error, started) -> None:
+def _conclude(
+    program, launch: Launch, settings: Settings, labels, arguments, golden, parked, error, started, call
+) -> None:
     """Findings, result, observers; raises what ended the run."""
     from a2a3sim.checks.deadlock import deadlock_finding
+    from a2a3sim.checks.mismatch import explain_mismatch
     from a2a3sim.checks.run import check_run
+    from a2a3sim.checks.suppressions import Suppressions
+    from a2a3sim.checks.verdict import verdict_on
     from a2a3sim.metrics import RunInfo, measure
 
     findings = []
@@ -105,13 +134,20 @@ def _conclude(program, launch: Launch, settings: Settings, labels, arguments, go
     numerics = None
     if golden is not None and error is None and not settings.timing_only:
         numerics = compare(golden, arguments.written(), settings.rtol, settings.atol)
+    if numerics is not None and not numerics.ok and settings.checks:
+        numerics, more = explain_mismatch(numerics, call, launch.trace, findings)
+        findings += more
+    current = current_session()
+    if findings:
+        accepted = current.suppressions if current is not None else None
+        findings = (accepted or Suppressions()).apply(findings)
     facts = program.facts
     info = RunInfo(
         program=program.name,
         algorithm=facts.get("algorithm"),
         platform=settings.platform.name,
         platform_hash=settings.platform.hash,
-        overrides=settings.overrides,
+        overrides=settings.stated(),
         seed=settings.seed,
         skew_ps=settings.skew_ps,
         fences=settings.fences,
@@ -125,6 +161,7 @@ def _conclude(program, launch: Launch, settings: Settings, labels, arguments, go
         launched_ps=launch.origin,
         bound_ps=facts["bound"](settings.platform) if "bound" in facts else None,
         findings=findings,
+        verdict=verdict_on(launch.trace, findings) if settings.checks and error is None else None,
         numerics=numerics,
         wall_s=time.perf_counter() - started,
         events=launch.engine.events,
@@ -132,8 +169,8 @@ def _conclude(program, launch: Launch, settings: Settings, labels, arguments, go
     )
     program.last_trace = launch.trace
     program.last_run = measure(launch.trace, info)
-    current = current_session()
     if current is not None:
+        program.last_call = call if current.keep_calls else None
         for observe in current.observers:
             observe(program, program.last_run, program.last_trace)
     if error is not None:

@@ -34,12 +34,15 @@ class CompiledProgram:
         platform: PyPTO's name of what it was compiled for.
         last_run: the `RunResult` of the last call, also of one that raised.
         last_trace: its trace.
-        facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank, dtype,
-            bound (from the platform).
+        last_call: the call itself, to be made again (`a2a3sim.rerun.Call`), where a session asks for that.
+        facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,
+            dtype, bound (from the platform).
         scalars: values of scalar parameters that a call may leave away.
     """
 
-    def __init__(self, name: str, entries: list[Function], owner, platform: str, distributed, output_dir: Path) -> None:
+    def __init__(
+        self, name: str, entries: list[Function], owner, platform: str, distributed, output_dir: Path
+    ) -> None:
         self.name = name
         self.entries = entries
         self.owner = owner
@@ -48,6 +51,7 @@ class CompiledProgram:
         self.output_dir = output_dir
         self.last_run = None
         self.last_trace = None
+        self.last_call = None
         self.facts: dict = {}
         self.scalars: dict = {}
 
@@ -60,15 +64,21 @@ class CompiledProgram:
         """
         if len(self.entries) != 1:
             names = ", ".join(f.name for f in self.entries)
-            raise SelectionError(f"{self.name} has several orchestrations ({names}): select one explicitly, compiled[name]")
+            raise SelectionError(
+                f"{self.name} has several orchestrations ({names}): select one explicitly, compiled[name]"
+            )
         return self.entries[0]
 
     def __getitem__(self, name: str) -> CompiledProgram:
         for entry in self.entries:
             if entry.name == name:
-                return type(self)(name, [entry], self.owner, self.platform, self.distributed_config, self.output_dir)
+                return type(self)(
+                    name, [entry], self.owner, self.platform, self.distributed_config, self.output_dir
+                )
         known = [f.name for f in self.entries]
-        raise KeyError(f"{self.name} has no orchestration {name!r}{nearest(str(name), known)}: {', '.join(known)}")
+        raise KeyError(
+            f"{self.name} has no orchestration {name!r}{nearest(str(name), known)}: {', '.join(known)}"
+        )
 
     def __getattr__(self, name: str):
         if not name.startswith("_") and any(f.name == name for f in self.__dict__.get("entries", ())):
@@ -110,7 +120,7 @@ class DistributedCompiledProgram(CompiledProgram):
     """A program with a host body, bound to several devices."""
 
     def devices(self, config: RunConfig) -> tuple[list[int], int]:
-        """Labels of the devices of a run, and its number of sub-workers: the call's, else the compile-time ones."""
+        """Device labels and number of sub-workers of a run: the call's, else the compile-time ones."""
         distributed = config.distributed_config or self.distributed_config
         return list(distributed.device_ids), distributed.num_sub_workers
 
@@ -143,7 +153,7 @@ class DistributedCompiledProgram(CompiledProgram):
 
 
 def output_directory(name: str, output_dir=None) -> Path:
-    """The directory of a compilation, created: ``$PYPTO_PROG_BUILD_DIR`` or ``build_output``, name and time."""
+    """A compilation's directory, created: ``$PYPTO_PROG_BUILD_DIR`` or ``build_output``, name and time."""
     if output_dir is not None:
         path = Path(output_dir)
     else:
@@ -158,7 +168,9 @@ def output_directory(name: str, output_dir=None) -> Path:
     return path
 
 
-def bound_program(name: str, entries: list[Function], owner, platform, distributed, output_dir=None) -> CompiledProgram:
+def bound_program(
+    name: str, entries: list[Function], owner, platform, distributed, output_dir=None
+) -> CompiledProgram:
     """A compiled program of the kind that its entry asks for.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 from a2a3sim.errors import ConfigError
 from a2a3sim.units import nearest
 
-__all__ = ["DistributedConfig", "RunConfig", "check_backend", "FENCES", "LAUNCHES"]
+__all__ = ["FENCES", "LAUNCHES", "DistributedConfig", "RunConfig", "check_backend"]
 
 FENCES = ("statement", "notify", "explicit")
 LAUNCHES = ("together", "dispatch")
@@ -19,7 +19,8 @@ _PLATFORMS = ("a2a3sim", "a2a3", "a5sim", "a5")
 def _check_platform(platform: str) -> None:
     if platform not in _PLATFORMS:
         raise ConfigError(
-            f"platform must be one of {', '.join(_PLATFORMS)}, got {platform!r}{nearest(str(platform), _PLATFORMS)}"
+            f"platform must be one of {', '.join(_PLATFORMS)}, got "
+            f"{platform!r}{nearest(str(platform), _PLATFORMS)}"
         )
 
 
@@ -40,7 +41,7 @@ class DistributedConfig:
         num_sub_workers: host processes for SubWorker functions.
 
     Raises:
-        ConfigError: no devices, negative or repeated ids, a negative number of sub-workers, a bad thread number.
+        ConfigError: no devices, negative or repeated ids, fewer than 0 sub-workers, a bad thread number.
     """
 
     device_ids: Sequence[int] = field(default_factory=lambda: [0])

@@ -108,7 +108,11 @@ class Orchestration:
         self.manual = False
         self.tasks = 0
         self.record = DispatchRecord(
-            task.index, task.function.name, device.rank, self.launch.placement[device.rank], call=self.launch.call
+            task.index,
+            task.function.name,
+            device.rank,
+            self.launch.placement[device.rank],
+            call=self.launch.call,
         )
         self.launch.trace.dispatches.append(self.record)
         self._history = AccessHistory()
@@ -225,7 +229,9 @@ class Orchestration:
         """
         for dep in deps:
             if dep.number not in self._submitted:
-                raise InvalidOperationError(f"pl.at: deps names task {dep.name}, which is not of this orchestration")
+                raise InvalidOperationError(
+                    f"pl.at: deps names task {dep.name}, which is not of this orchestration"
+                )
         blocks = self.blocks
         if block.defers and blocks != 1:
             raise InvalidOperationError("pld.system.defer_wait: its task has no core, so it takes no pl.spmd")

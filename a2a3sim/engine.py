@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from heapq import heappop
 from typing import Any
 
@@ -27,6 +28,8 @@ NORMAL, SETTLE, LAST = 1, 2, 3  # priorities within one instant: events, then se
 
 # Generation-0 collections are what a simulation pays for its many short-lived records.
 _GC_THRESHOLD = 100_000
+
+_PATIENCE = 1000  # times that a kernel is asked to end
 
 
 def _deliver(call: _Call) -> None:
@@ -82,6 +85,7 @@ class Engine(simpy.Environment):
         self.switches = 0
         self._hub = greenlet.getcurrent()
         self._ready: deque[Kernel] = deque()
+        self._later: list[Callable[[Any], None]] = []
         self._kernels: dict[Kernel, None] = {}  # unfinished ones, in order of creation
 
     def at(self, time: int, fn: Callable[[Any], None], arg: Any = None, priority: int = NORMAL) -> None:
@@ -104,6 +108,20 @@ class Engine(simpy.Environment):
             callback(event)
         if not event._ok:
             raise event._value
+
+    def after_next(self, fn: Callable[[Any], None]) -> None:
+        """Call ``fn(None)`` at the end of the next instant in which something happens; now if nothing will."""
+        self._later.append(fn)
+        if len(self._later) == 1:
+            self.at(self.now, self._look_ahead, None, LAST)
+
+    def _look_ahead(self, _: Any) -> None:
+        self.at(self._queue[0][0] if self._queue else self.now, self._go_on, None, LAST)
+
+    def _go_on(self, _: Any) -> None:
+        later, self._later = self._later, []
+        for fn in later:
+            fn(None)
 
     def spawn(self, fn: Callable[[], None], context: Any) -> Kernel:
         """Create a kernel that starts when the hub next looks at its ready queue."""
@@ -153,6 +171,11 @@ class Engine(simpy.Environment):
     def close(self) -> None:
         """Kill every unfinished kernel; a simulation that failed leaves nothing behind."""
         for kernel in list(self._kernels):
-            kernel.throw(greenlet.GreenletExit)
+            # A kernel that catches everything and parks again is told again, but not for ever.
+            for _ in range(_PATIENCE):
+                with suppress(Exception):  # raised on the way out: the run has its result already
+                    kernel.throw(greenlet.GreenletExit)
+                if kernel.dead:
+                    break
         self._kernels.clear()
         self._ready.clear()

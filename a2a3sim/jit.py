@@ -36,11 +36,11 @@ class JITFunction(Function):
         """Bind the program to devices without running it.
 
         Args:
-            samples: tensors of the shapes it will be called with, or none; then its annotations must say them.
+            samples: tensors of the shapes it will be called with, or none: then its annotations say them.
             scalars: values of scalar parameters that calls may then leave away; `RUNTIME` leaves one open.
 
         Raises:
-            InvalidOperationError: no samples and a tensor without declared shape, or arguments that do not fit.
+            InvalidOperationError: no samples and a tensor without declared shape, or what does not fit.
         """
         config = config or RunConfig()
         names = [p.name for p in self.parameters]
@@ -51,7 +51,8 @@ class JITFunction(Function):
                 )
         if len(samples) > len(self.parameters):
             raise InvalidOperationError(
-                f"{self.name} takes {len(self.parameters)} arguments ({', '.join(names)}), got {len(samples)} samples"
+                f"{self.name} takes {len(self.parameters)} arguments ({', '.join(names)}), got "
+                f"{len(samples)} samples"
             )
         for sample, parameter in zip(samples, self.parameters, strict=False):
             if not is_scalar(sample) and sample is not RUNTIME:
@@ -60,7 +61,8 @@ class JITFunction(Function):
             for p in self.parameters:
                 if p.tensor and p.type.dims is None:
                     raise InvalidOperationError(
-                        f"{self.name}.compile() without sample tensors needs declared shapes: {p.name} is bare"
+                        f"{self.name}.compile() without sample tensors needs declared shapes: {p.name} "
+                        "is bare"
                     )
         compiled = bound_program(self.name, [self], None, config.platform, config.distributed_config)
         compiled.scalars = {k: v for k, v in scalars.items() if v is not RUNTIME}

@@ -72,9 +72,17 @@ class KernelRun:
         runs = []
         for block, number in enumerate(cores):
             lane = Lane(
-                len(launch.trace.lanes), record.call, record.index, self.task.number, place, device.rank, number,
-                self.name, block, blocks,
-            )  # fmt: skip
+                index=len(launch.trace.lanes),
+                call=record.call,
+                dispatch=record.index,
+                task=self.task.number,
+                device=place,
+                rank=device.rank,
+                core=number,
+                kernel=self.name,
+                block=block,
+                blocks=blocks,
+            )
             launch.trace.lanes.append(lane)
             core = launch.machine.core(lane, start)
             if device.last is not None:
@@ -151,7 +159,8 @@ class _Block:
         lane = self.context.lane
         if self.kernel.defers and any(op.kind != "wait" for op in lane.operations):
             raise InvalidOperationError(
-                f"pld.system.defer_wait: needs a pl.at block of its own, but {self.kernel.name} does other work too"
+                f"pld.system.defer_wait: needs a pl.at block of its own, but {self.kernel.name} does "
+                "other work too"
             )
         keep = self.kernel.keep
         if keep is not None:

@@ -18,6 +18,7 @@ from a2a3sim.frontend.host_tasks import HostTask
 from a2a3sim.frontend.recording import Dispatch, Recording, WindowView
 from a2a3sim.models.machine import Machine
 from a2a3sim.models.memory import Memory
+from a2a3sim.models.operation import Operation
 from a2a3sim.task_board import HostThread, TaskBoard
 from a2a3sim.trace import Trace, resolve_site
 
@@ -76,7 +77,15 @@ class Launch:
     """
 
     def __init__(
-        self, recording: Recording, platform, topology, settings, placement, residence=None, program=None, watch=None
+        self,
+        recording: Recording,
+        platform,
+        topology,
+        settings,
+        placement,
+        residence=None,
+        program=None,
+        watch=None,
     ) -> None:
         self.recording = recording
         self.platform = platform
@@ -92,9 +101,8 @@ class Launch:
         fabric = fabrics.take(platform, topology, settings.jitter_of_links())
         holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
         self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
-        self.trace = Trace(
-            fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic
-        )
+        self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic)
+        self.machine.only_polls = self._only_polls
         self.bytes = not settings.timing_only or bool(settings.keep)
         self.tasks = TaskBoard(recording.tasks, self.engine)
         self.notes: dict[tuple, Note] = {}
@@ -107,7 +115,9 @@ class Launch:
     # ---- memory -----------------------------------------------------------------------------------
 
     def _memory(self, name: str, kind: str, rank: int, nbytes: int, data, buffer=None) -> Memory:
-        memory = Memory(next(self.residence.ids), name, kind, self.placement[rank], rank, nbytes, data, buffer)
+        memory = Memory(
+            next(self.residence.ids), name, kind, self.placement[rank], rank, nbytes, data, buffer
+        )
         self.trace.memories.append(memory)
         return memory
 
@@ -133,7 +143,9 @@ class Launch:
         if memory is None:
             data = buffer.bytes() if self._keeps(buffer.name) else None
             kind = "created" if buffer.created else "tensor"
-            memory = self._tensors[key] = self._memory(buffer.name, kind, rank, buffer.nbytes, data, buffer.name)
+            memory = self._tensors[key] = self._memory(
+                buffer.name, kind, rank, buffer.nbytes, data, buffer.name
+            )
         return memory
 
     def scratch(self, name: str, rank: int, nbytes: int) -> Memory:
@@ -175,11 +187,9 @@ class Launch:
         if window is not None:
             for memory in window.memories:
                 self.trace.memories.append(memory)
-                if memory.data is None:
-                    continue
                 if self.residence.reset:
-                    memory.data[:] = 0
-                elif memory.signal:
+                    memory.clear()
+                elif memory.signal and memory.data is not None:
                     self.start_cells[memory] = memory.data.copy()
         return window
 
@@ -232,7 +242,24 @@ class Launch:
             self.machine.network.close()
             self.trace.capacities = [capacity.use() for capacity in self.machine.network.used]
             fabrics.give(self.machine.fabric)
+            for kernel in engine.parked():
+                if kernel.context.core is not None:
+                    kernel.context.core.stop()
             engine.close()
+
+    def _only_polls(self) -> bool:
+        """Whether all that still happens is that cores read scalars over and over."""
+        for kernel in self.engine.parked():
+            core = kernel.context.core
+            if core is None:
+                if kernel.waits_for == "launch":
+                    return False  # it will go on by itself
+            elif core.polling.again:
+                if core.running > 1:  # more than its read
+                    return False
+            elif core.running or not isinstance(core.parked_on, Operation):
+                return False
+        return not self.machine.signals.due
 
     @staticmethod
     def _locate_late(error: A2A3Error) -> None:

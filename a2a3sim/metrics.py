@@ -32,6 +32,7 @@ class RunInfo:
         launched_ps: the same where times in the result go on with a worker's clock; then `origin_ps` is 0.
         bound_ps, bytes_per_rank: None where the program has no closed form, or no one payload.
         findings: `a2a3sim.result.Finding`, or anything with its fields.
+        verdict: on a run in which nothing was found.
         numerics: `a2a3sim.result.Numerics`, or anything with its fields; None without a golden.
         wall_s: what the simulation cost, with `events` and `switches`.
     """
@@ -55,6 +56,7 @@ class RunInfo:
     launched_ps: int | None = None
     bound_ps: int | None = None
     findings: Sequence[Any] = ()
+    verdict: str | None = None
     numerics: Any = None
     wall_s: float = 0.0
     events: int = 0
@@ -272,6 +274,7 @@ def measure(trace, info: RunInfo) -> RunResult:
             "rounds": round_count(lanes),
             "critical_path": critical_path(trace, origin),
             "findings": list(info.findings),
+            "verdict": info.verdict,
             "numerics": info.numerics,
             "cost": {
                 "wall_s": info.wall_s,

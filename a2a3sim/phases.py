@@ -6,6 +6,7 @@ barriers, called ``phase k`` after the barriers before it, unless the program na
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from a2a3sim.models.operation import UNKNOWN
@@ -65,12 +66,15 @@ class _Open:
         self.remote = 0
 
 
-def phase_spans(lanes) -> list[Span]:
+def phase_spans(lanes, visit: Callable | None = None) -> list[Span]:
     """Every core's phases in order.
 
     Named phases last from their first operation to the last end of one, whatever they contain. In between, a
     phase holds moves, computation and scalar accesses; the notifies that end it are part of the barrier. Its
     number counts all stretches of synchronisation before it, so ranks and cores that skip one keep step.
+
+    Args:
+        visit: called with (name of the phase, operation) for each operation that belongs to one.
     """
     spans: list[Span] = []
     for core in _by_core(lanes):
@@ -78,11 +82,11 @@ def phase_spans(lanes) -> list[Span]:
         for lane in core:
             if lane.operations and lane is not core[0]:
                 number += 1
-            number = _lane_spans(lane, number, spans)
+            number = _lane_spans(lane, number, spans, visit)
     return spans
 
 
-def _lane_spans(lane, number: int, spans: list[Span]) -> int:
+def _lane_spans(lane, number: int, spans: list[Span], visit=None) -> int:
     rank = lane.rank
     names: list[str] = []
     found: list[_Open] = []
@@ -115,6 +119,8 @@ def _lane_spans(lane, number: int, spans: list[Span]) -> int:
             phase.start = phase.end = op.begun
             found.append(phase)
         phase.end = max(phase.end, op.end)
+        if visit is not None:
+            visit(phase.name, op)
         if op.peer is not None and op.peer != rank and op.drained >= 0:
             phase.remote += op.nbytes
     spans += [Span(p.name, rank, p.start, p.end, p.remote) for p in found]

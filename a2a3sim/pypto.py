@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,17 +20,27 @@ __all__ = ["aliases", "run_script"]
 # PyPTO's modules and where their names come from: "*" takes a whole module, else name -> "module:name".
 _ERRORS = {
     name: f"a2a3sim.errors:{name}"
-    for name in ("InternalError", "InvalidOperationError", "ParserError", "ParserSyntaxError", "ParserTypeError")
+    for name in (
+        "InternalError",
+        "InvalidOperationError",
+        "ParserError",
+        "ParserSyntaxError",
+        "ParserTypeError",
+    )
 }
 _WORKER = {
-    name: f"a2a3sim.worker:{name}" for name in ("DeviceTensor", "DistributedWorker", "StackedDeviceTensor", "WorkerHandle")
+    name: f"a2a3sim.worker:{name}"
+    for name in ("DeviceTensor", "DistributedWorker", "StackedDeviceTensor", "WorkerHandle")
 }
 _PROGRAMS = {
     "CompiledProgram": "a2a3sim.compiled:CompiledProgram",
     "DistributedCompiledProgram": "a2a3sim.compiled:DistributedCompiledProgram",
     "DistributedConfig": "a2a3sim.config:DistributedConfig",
 }
-_TYPES = {name: f"a2a3sim.frontend.types:{name}" for name in ("DataType", "FunctionType", "Level", "MemorySpace", "Role")}
+_TYPES = {
+    name: f"a2a3sim.frontend.types:{name}"
+    for name in ("DataType", "FunctionType", "Level", "MemorySpace", "Role")
+}
 _RUN = {"RunConfig": "a2a3sim.config:RunConfig"}
 
 _MODULES: dict[str, dict[str, str] | str] = {
@@ -39,15 +50,27 @@ _MODULES: dict[str, dict[str, str] | str] = {
     "pypto.language.parser": {},
     "pypto.language.parser.diagnostics": _ERRORS,
     "pypto.language.parser.diagnostics.exceptions": _ERRORS,
-    "pypto.ir": {"compile": "a2a3sim.ir:compile", **_PROGRAMS, **_TYPES, "Program": "a2a3sim.frontend.program:Program"},
+    "pypto.ir": {
+        "compile": "a2a3sim.ir:compile",
+        **_PROGRAMS,
+        **_TYPES,
+        "Program": "a2a3sim.frontend.program:Program",
+    },
     "pypto.ir.compiled_program": _PROGRAMS,
     "pypto.ir.distributed_compiled_program": _PROGRAMS,
     "pypto.runtime": {**_RUN, **_WORKER, "DistributedConfig": "a2a3sim.config:DistributedConfig"},
     "pypto.runtime.runner": _RUN,
-    "pypto.runtime.distributed_runner": {**_WORKER, "_tensor_from_continuous": "a2a3sim.worker:_tensor_from_continuous"},
+    "pypto.runtime.distributed_runner": {
+        **_WORKER,
+        "_tensor_from_continuous": "a2a3sim.worker:_tensor_from_continuous",
+    },
     "pypto.runtime.distributed_worker": _WORKER,
     "pypto.runtime.device_tensor": _WORKER,
-    "pypto.jit": {"JITFunction": "a2a3sim.jit:JITFunction", "RUNTIME": "a2a3sim.jit:RUNTIME", "jit": "a2a3sim.jit:jit"},
+    "pypto.jit": {
+        "JITFunction": "a2a3sim.jit:JITFunction",
+        "RUNTIME": "a2a3sim.jit:RUNTIME",
+        "jit": "a2a3sim.jit:jit",
+    },
     "pypto.jit.decorator": {"JITFunction": "a2a3sim.jit:JITFunction", "jit": "a2a3sim.jit:jit"},
 }
 
@@ -63,7 +86,9 @@ class _Alias(ModuleType):
     def __getattr__(self, name: str):
         names = self.__dict__.get("_names", {})
         if name not in names:
-            raise AttributeError(f"{self.__name__} has no {name!r} in the simulator; it has {', '.join(sorted(names))}")
+            raise AttributeError(
+                f"{self.__name__} has no {name!r} in the simulator; it has {', '.join(sorted(names))}"
+            )
         module, _, attribute = names[name].partition(":")
         value = getattr(import_module(module), attribute)
         setattr(self, name, value)
@@ -99,7 +124,7 @@ def aliases() -> Iterator[None]:
 
 @contextmanager
 def _as_main(path: Path, argv: Sequence[str]) -> Iterator[dict]:
-    """The namespace of a script that believes to be started by ``python path argv…``; all is put back afterwards."""
+    """The namespace of a script as if started by ``python path argv…``; all is put back afterwards."""
     main = ModuleType("__main__")
     main.__file__ = str(path)
     main.__builtins__ = __builtins__  # type: ignore[attr-defined]
@@ -146,7 +171,7 @@ def run_script(path: str | os.PathLike, argv: Sequence[str] = (), on_run: Callab
         raise ConfigError(f"script {os.fspath(path)} cannot be read: {error.strerror}") from None
     outer = current_session()
     observers = [*(outer.observers if outer else []), *([on_run] if on_run else [])]
-    imposed = Session(outer.forced if outer else {}, observers)
+    imposed = replace(outer, observers=observers) if outer else Session({}, observers)
     with aliases(), _as_main(file, argv) as namespace, session(imposed):
         try:
             exec(compile(source, str(file), "exec"), namespace)

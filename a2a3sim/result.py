@@ -32,6 +32,7 @@ __all__ = [
     "Report",
     "RunResult",
     "Site",
+    "Witness",
     "simulator_version",
 ]
 
@@ -162,8 +163,26 @@ class Site(_Record):
     dispatch: int = 0
 
 
+class Witness(_Record):
+    """A schedule in which a race bites, or the word that none was found.
+
+    ``changes`` are the bytes that differ: ``memory``, ``rank``, ``bytes`` (first, one past the last),
+    ``before``, ``after`` and what read or wrote them.
+    """
+
+    shown: bool
+    tries: int
+    delay: str | None = None  # as --delay takes it
+    seed: int | None = None
+    changes: list[dict[str, Any]] = []
+    message: str = ""
+
+
 class Finding(_Record):
-    """A diagnosed fault: what can go wrong on another schedule, and the cheapest change that fixes it."""
+    """A diagnosed fault: what can go wrong on another schedule, and the cheapest change that fixes it.
+
+    ``suppressed`` is the reason for which somebody accepted it; ``witness`` stands only where one was looked for.
+    """
 
     kind: str
     subtype: str | None = None
@@ -173,6 +192,18 @@ class Finding(_Record):
     where: Any = None  # memory object and byte or cell range
     message: str
     fix: str = ""
+    suppressed: str | None = None
+    witness: Witness | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is more than a note and nobody has accepted it."""
+        return self.severity != "note" and self.suppressed is None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_there(self, handler):
+        data = handler(self)
+        return {k: v for k, v in data.items() if v is not None or k not in ("suppressed", "witness")}
 
 
 class Numerics(_Record):
@@ -205,6 +236,7 @@ with warnings.catch_warnings():
         ``bound_ps`` is this algorithm's shortest latency chain plus the largest, over capacities, of the
         bytes it must carry ÷ rate; None where the kernel states no closed form. ``sync_ps`` counts from
         the last rank's start, ``kernel_ps`` from the first's, ``total_ps`` from the host's launch.
+        ``verdict`` is what a checked run without errors and warnings is pronounced to be, with its premises.
         """
 
         schema: Literal["a2a3sim.run/1"] = RUN_SCHEMA
@@ -237,14 +269,15 @@ with warnings.catch_warnings():
         rounds: int = 0
         critical_path: list[PathSegment] = []
         findings: list[Finding] = []
+        verdict: str | None = None
         numerics: Numerics | None = None
         cost: Cost = Field(default_factory=Cost)
 
         @property
         def ok(self) -> bool:
-            """No finding of severity error or warning, and right numerics where there is a golden."""
+            """No finding of severity error or warning that nobody accepted, and right numerics where there is a golden."""
             right = self.numerics is None or self.numerics.ok
-            return right and all(finding.severity == "note" for finding in self.findings)
+            return right and not any(finding.counts for finding in self.findings)
 
         @property
         def max_remote_bytes(self) -> int:

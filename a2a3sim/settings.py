@@ -73,10 +73,16 @@ class Session:
     Args:
         forced: RunConfig fields that come before the script's own.
         observers: called with (compiled program, RunResult, Trace) after each run.
+        keep_calls: leave each call at its program's ``last_call`` (`a2a3sim.rerun.Call`), so that an observer can
+            make it again.
+        suppressions: which findings are accepted (`a2a3sim.checks.suppressions.Suppressions`); None: those that the
+            source says.
     """
 
     forced: Mapping[str, Any] = field(default_factory=dict)
     observers: list[Callable] = field(default_factory=list)
+    keep_calls: bool = False
+    suppressions: Any = None
 
 
 _session: ContextVar[Session | None] = ContextVar("a2a3sim session", default=None)

@@ -102,7 +102,7 @@ class DistributedWorker(TensorOwner):
         inherited_host_tensors: torch tensors that calls may use although they are not in shared memory.
 
     Attributes:
-        last_run: `RunResult` of the last call; its times go on with the worker's clock. ``last_trace`` beside it.
+        last_run: `RunResult` of the last call, with times of the worker's clock; ``last_trace`` beside it.
 
     Raises:
         InvalidOperationError: no programs, other objects, or names that are not sub-workers.
@@ -228,7 +228,8 @@ class DistributedWorker(TensorOwner):
         if len(self._handles) != 1:
             names = ", ".join(p.name for p in self.programs) or "none"
             raise SelectionError(
-                f"{what} is ambiguous: the worker has the programs {names}; use run(compiled, ...) or a handle"
+                f"{what} is ambiguous: the worker has the programs {names}; use run(compiled, ...) or a "
+                "handle"
             )
         return self._handles[0].compiled
 
@@ -236,7 +237,8 @@ class DistributedWorker(TensorOwner):
         found = compiled.compiled if isinstance(compiled, WorkerHandle) else compiled
         if not any(found is p for p in self.programs):
             raise InvalidOperationError(
-                f"{found!r} is not registered with this worker; it has {', '.join(p.name for p in self.programs)}"
+                f"{found!r} is not registered with this worker; it has "
+                f"{', '.join(p.name for p in self.programs)}"
             )
         return found
 
@@ -252,7 +254,8 @@ class DistributedWorker(TensorOwner):
         for value, parameter in zip(arguments.given, entry.parameters, strict=True):
             if is_torch(value) and not (value.is_shared() or self._is_inherited(value)):
                 raise InvalidOperationError(
-                    f"argument {parameter.name} of {program.name} must be in shared memory for a worker's call: use "
+                    f"argument {parameter.name} of {program.name} must be in shared memory for a "
+                    "worker's call: use "
                     "tensor.share_memory_()"
                 )
 

@@ -72,7 +72,8 @@ class TensorOwner:
                 f"host must have one leading index for each of the ranks {ids}, got shape {list(array.shape)}"
             )
         shards = [
-            self.alloc_tensor(part.shape, array.dtype, init=part, worker_id=k) for part, k in zip(array, ids, strict=True)
+            self.alloc_tensor(part.shape, array.dtype, init=part, worker_id=k)
+            for part, k in zip(array, ids, strict=True)
         ]
         return StackedDeviceTensor(shards)
 
@@ -83,7 +84,9 @@ class TensorOwner:
             host, stacked = stacked, host
         array = as_array(host, "host")
         if array.shape != stacked.shape:
-            raise InvalidOperationError(f"host must have shape {list(stacked.shape)}, got {list(array.shape)}")
+            raise InvalidOperationError(
+                f"host must have shape {list(stacked.shape)}, got {list(array.shape)}"
+            )
         for k, shard in enumerate(stacked.shards):
             _copy(array[k], shard.array, "the shard")
 
@@ -126,6 +129,7 @@ class TensorOwner:
 def _copy(target, source, what: str) -> None:
     if target.shape != source.shape or target.dtype != source.dtype:
         raise InvalidOperationError(
-            f"{what} must have shape {list(target.shape)} and dtype {target.dtype}, got {list(source.shape)} {source.dtype}"
+            f"{what} must have shape {list(target.shape)} and dtype {target.dtype}, got "
+            f"{list(source.shape)} {source.dtype}"
         )
     target[...] = source

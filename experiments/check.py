@@ -12,7 +12,7 @@ And every element must equal, bit for bit, numpy's sum in the kernel's own order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,10 @@ from a2a3sim.experiments.conventions import convention, element
 from a2a3sim.experiments.runner import MOVED, Outcome, Point, job_for, run_point
 from a2a3sim.kernels import find
 from a2a3sim.models.platform import load_platform
+from a2a3sim.models.topology import build_topology
 
 __all__ = [
-    "COUNT", "Checked", "amplitude", "check_all", "check_point", "dtypes_of", "mixed_inputs", "plan",
+    "COUNT", "Checked", "amplitude", "check_point", "dtypes_of", "mixed_inputs", "plan",
     "tolerance",
 ]  # fmt: skip
 
@@ -110,6 +111,7 @@ def plan(
         ConfigError: a combination that nobody can run, or nothing is left.
     """
     platform = load_platform(config.machine or "a2", dict(config.platform_overrides))
+    build_topology(platform, max(ranks))
     points: list[Point] = []
     left_out: dict[str, int] = {}
     for algorithm in algorithms:
@@ -187,13 +189,6 @@ def _even(form, job, inputs) -> np.ndarray:
     marks = np.zeros(inputs.shape, np.int64)
     marks[..., 0::2] = 1
     return _reference(form, job, list(marks)) == _reference(form, job, list(np.ones(inputs.shape, np.int64)))
-
-
-def check_all(points: Sequence[Point], tell: Callable[[int], None] = lambda done: None) -> Iterator[Checked]:
-    """Verdicts one after another."""
-    for done, point in enumerate(points, 1):
-        yield check_point(point)[0]
-        tell(done)
 
 
 def dtypes_of(text: Sequence[str]) -> list[str]:

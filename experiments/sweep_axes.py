@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from math import log
 
 from a2a3sim import ConfigError
 from a2a3sim.units import (
@@ -23,6 +24,8 @@ from a2a3sim.units import (
 __all__ = ["MOST_POINTS", "expand", "expand_texts"]
 
 MOST_POINTS = 1_000_000  # of a sweep, and so of an axis
+
+_MOST_FACTORS = 1000  # values of a range with a factor; they are exact fractions, so their digits add up
 
 _STEP = re.compile(r"([x+])(.+)")
 _QUANTITY = re.compile(r"([0-9][0-9_]*(?:\.[0-9_]+)?)(.*)", re.ASCII)
@@ -118,12 +121,12 @@ def _series(
             )
     elif low <= 0:
         raise ConfigError(f"{flag}: a range with a factor must start above 0, got {part!r}")
-    value, count = low, 0
+    elif log(high / low) / log(step) > _MOST_FACTORS:
+        raise ConfigError(f"{flag}: {part!r} has more than {_MOST_FACTORS} values: take a larger factor")
+    value = low
     while value <= high:
         yield value
-        value, count = value * step if sign == "x" else value + step, count + 1
-        if count > MOST_POINTS:
-            raise ConfigError(f"{flag}: {part!r} has more values than the {MOST_POINTS} points of a sweep")
+        value = value * step if sign == "x" else value + step
 
 
 def _different(flag: str, values: list) -> list:
@@ -158,6 +161,7 @@ def _in_unit(flag: str, part: str, text: str, unit: str) -> Fraction:
 
 
 def _decimal(value: Fraction) -> str:
-    """Exact where a decimal can be, else to 15 digits."""
-    text = f"{value:.15f}" if value.denominator != 1 else str(value.numerator)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    """Exact where a decimal of 15 places can be."""
+    whole, rest = divmod(round(value * 10**15), 10**15)
+    decimals = f"{rest:015d}".rstrip("0")
+    return f"{whole}.{decimals}" if decimals else str(whole)

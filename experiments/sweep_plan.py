@@ -22,6 +22,7 @@ __all__ = ["Plan", "describe"]
 _TILE = 16384  # bytes: for the estimate of a point's work where tiles have no limit
 _CHUNK = 64  # points at most
 _WORK = 50_000  # operations at most, about a second
+_LEAST = 2_000  # operations, so that handing out takes little of the time
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Plan:
         if not numbers:
             return []
         total = sum(self.work[n] for n in numbers)
-        most = max(1, min(_WORK, total // (16 * workers)))
+        most = max(_LEAST, min(_WORK, total // (16 * workers)))
         chunks: list[list[int]] = []
         load = 0
         for number in numbers:

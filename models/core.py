@@ -15,6 +15,7 @@ from a2a3sim.errors import KernelError
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.models.overlap import OpenAccesses
 from a2a3sim.models.pipe import MovePipe, VectorPipe
+from a2a3sim.models.polling import Polling
 from a2a3sim.models.ub import TileLife, peak_usage
 
 __all__ = ["Core", "CoreCosts"]
@@ -119,6 +120,7 @@ class Core:
         self._left: list[TileLife] = []  # that no operation of unknown end uses, since the last look,
         self._leaving: list[tuple] = []  # and before: a heap of (end of its last use, number, tile)
         self.awaited_start: Operation | None = None
+        self.polling = Polling()
         self._waiting = ""  # "space", "idle", "self" while parked for one of these
         self._calls: deque = deque()  # of `known`: (callback, operation)
         self._calling = False
@@ -246,11 +248,34 @@ class Core:
         self.awaited_start = None
         self.clock.wake(self.kernel)
 
+    def stop(self) -> None:
+        """The run is over: what the kernel's code still asks for while it is being ended has no effect."""
+        self.issue = self.notify = self.wait = self.fence = self.mark = self.take_space = self._stopped
+
+    def _stopped(self, *_args) -> None:
+        while True:
+            self.clock.park("the end of the run")
+
     def sync(self) -> None:
         """Let the clock reach the scalar pipe's time."""
         if self.clock.now < self.time:
             self.clock.at(self.time, self.wake)
             self.park("time")
+
+    def read(self, op: Operation) -> None:
+        """Issue a scalar read and stand still until its value is there."""
+        self.sync()
+        self.issue(op)
+        self.hold(op)
+        polling = self.polling
+        polling.enter(op)
+        if polling.timeless:
+            # No time passes by itself: go on when something has happened.
+            self.clock.after_next(self.wake)
+            self.park("time")
+            if self.clock.now > self.time:
+                op.end = op.visible = self.time = self.clock.now
+                self.after = ("fence", op)
 
     def hold(self, op: Operation) -> None:
         """The scalar pipe stands still until ``op`` is over (acknowledged)."""

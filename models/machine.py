@@ -53,6 +53,8 @@ class Machine:
         self._costs: dict[int, CoreCosts] = {}
         self._vector: dict[int, dict[tuple, int]] = {}
         self._checked: dict = {}
+        #: Whether nothing is on its way but scalar reads; whoever knows all cores replaces it.
+        self.only_polls: Callable[[], bool] = lambda: False
 
     def cycles(self, device: int, cycles) -> int:
         """Core cycles of a device in ps, rounded up once."""

@@ -59,6 +59,12 @@ class Memory:
             parts.append(part)
         return f"{self.name}[{', '.join(str(p) for p in reversed(parts))}]"
 
+    def clear(self) -> None:
+        """All bytes are zero again."""
+        self._lost.clear()
+        if self.data is not None:
+            self.data[:] = 0
+
     def look(self, offset: int) -> bool:
         """A wait looks at a cell of which the run keeps no bytes; whether its value is not known."""
         self._looked.add(offset)

@@ -81,6 +81,11 @@ class Signals:
             elif waiter.lapsed:
                 waiter.lapsed, waiter.op.by = False, update
 
+    @property
+    def due(self) -> bool:
+        """Whether a wait is about to end."""
+        return any(w.armed for waiters in self._waiters.values() for w in waiters)
+
     def waiting(self) -> list[Operation]:
         """The waits that are not satisfied, in the order in which they began."""
         return [w.op for waiters in self._waiters.values() for w in waiters]

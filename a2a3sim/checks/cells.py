@@ -64,8 +64,9 @@ def report_residue(
     launches = {t.launch for t in program.threads}
     released: dict[int, int] = {}
     for e in early:
-        cell = id(e.wait.cell)
-        released[cell] = max(released.get(cell, -1), e.wait.thread.launch)
+        if not e.wait.thread.old:
+            cell = id(e.wait.cell)
+            released[cell] = max(released.get(cell, -1), e.wait.thread.launch)
     if not kept and len(launches) == 1 and not any(c.origin for c in program.cells.values()):
         return
     for cell in program.cells.values():
@@ -88,8 +89,9 @@ def report_residue(
 
 def _left(folder: Folder, cell: Cell, update: Update, severity: str) -> None:
     at = cell.offset // 4
+    place = cell.memory, at, at + 1, "cells"
     folder.add(
-        "residue", severity, None, (ref_of(update),), cell.memory, at, at + 1, "cells", messages.residue
+        "residue", severity, None, (ref_of(update),), *place, messages.residue, old=severity == "warning"
     )
 
 

@@ -23,6 +23,7 @@ class _Cells:
         self.notifies: dict[tuple, list[Operation]] = defaultdict(list)
         self.waited: set[tuple] = set()
         self.axes: dict[object, set[int]] = {}
+        self.ranks = {lane.rank for lane in trace.lanes}  # that have begun anything
         for op in trace.operations():
             if op.kind == "notify":
                 self.notifies[op.cell].append(op)
@@ -84,38 +85,72 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
     for op in waits:
         groups[_key(op)].append(op)
     finished = {lane.rank for lane in trace.lanes if lane.end >= 0} - {op.lane.rank for op in waits}
-    paragraphs = [_paragraph(group, cells, finished, trace) for group in groups.values()]
+    paragraphs = [_paragraph(group, cells, finished) for group in groups.values()]
     ranks = sorted({op.lane.rank for op in waits})
     cycle = _cycle(waits, cells)
-    lines = [
-        f"deadlock at {format_time(launch.engine.now)}: nothing can run, "
-        f"{plural(len(waits), 'core')} of {ranks_text(ranks)} {'wait' if len(waits) > 1 else 'waits'} for ever",
-        *paragraphs,
-    ]
+    head = (
+        f"{format_time(launch.engine.now)}: nothing can run, {plural(len(waits), 'core')} of {ranks_text(ranks)} "
+        f"{'wait' if len(waits) > 1 else 'waits'} for ever"
+    )
+    lines = list(paragraphs)
     if cycle:
         lines.append("wait-for cycle: " + " -> ".join(f"rank {r}" for r in cycle))
-    if finished:
-        verb = "has" if len(finished) == 1 else "have"
-        lines.append(f"{ranks_text(sorted(finished))} {verb} finished")
-    started = {lane.rank for lane in trace.lanes}
-    absent = sorted(set(range(launch.recording.world)) - started)
-    if absent:
-        lines.append(f"{ranks_text(absent)} never started: the host body dispatches nothing to them")
+    lines += _others(launch, waits, finished)
     sites = [_site(op) for op in waits]
     where = {
         "memory": sorted({op.cell[0].name for op in waits if op.cell}),
         "cells": sorted({op.cell[0].cell_name(op.cell[1]) for op in waits if op.cell}),
     }
+    where["names"] = where["cells"]
     finding = Finding(
         kind="deadlock",
         severity="error",
         ranks=ranks,
         sites=sites,
         where=where,
-        message="\n".join(lines),
-        fix=_fix(waits, cells, finished),
+        message="\n".join([f"at {head}", *lines]),
+        fix=_fix(waits, cells, finished, _staffing(trace)),
     )
-    return finding, "\n".join([*lines, f"fix: {finding.fix}"])
+    return finding, "\n".join([f"deadlock at {head}", *lines, f"fix: {finding.fix}"])
+
+
+def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
+    """What became of everything that does not wait: ranks that are over, that never began, work not yet begun."""
+    trace, lines = launch.trace, []
+    if finished:
+        lines.append(f"{ranks_text(sorted(finished))} {'has' if len(finished) == 1 else 'have'} finished")
+    started = {lane.rank for lane in trace.lanes}
+    named = {task.device for task in launch.recording.tasks if getattr(task, "device", None) is not None}
+    never = sorted(set(range(launch.recording.world)) - named)
+    if never:
+        lines.append(f"{ranks_text(never)} never started: the host body dispatches nothing to them")
+    held = sorted(named - started)
+    if held:
+        lines.append(f"{ranks_text(held)} never started: what they are to run waits for host tensors")
+    stands = {op.lane.rank: op.lane for op in waits}
+    begun = {d.index for d in trace.dispatches}
+    queued: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for task in launch.recording.tasks:
+        rank = getattr(task, "device", None)
+        if rank in stands and task.index not in begun:
+            queued[task.function.name, stands[rank].kernel].append(rank)
+    for (name, kernel), ranks in queued.items():
+        behind = sorted(set(ranks))
+        lines.append(f"not begun: {name} of {ranks_text(behind)}, which stands behind {kernel} in the device's queue")
+    for kernel, by in _staffing(trace).items():
+        shares = [f"{plural(n, 'core')} of {ranks_text(ranks)}" for n, ranks in by.items()]
+        lines.append(f"{kernel} runs on {listed(shares)}")
+    return lines
+
+
+def _staffing(trace: Trace) -> dict[str, dict[int, list[int]]]:
+    """Kernels that run on more cores of one rank than of another: number of cores -> ranks."""
+    found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for lane in trace.lanes:
+        found[lane.kernel][lane.blocks].add(lane.rank)
+    return {
+        kernel: {n: sorted(by[n]) for n in sorted(by)} for kernel, by in found.items() if len(by) > 1
+    }
 
 
 def _key(op: Operation) -> tuple:
@@ -144,7 +179,7 @@ def _site(op: Operation) -> Site:
     )
 
 
-def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], trace: Trace) -> str:
+def _paragraph(group: list[Operation], cells: _Cells, finished: set[int]) -> str:
     first = group[0]
     place = resolve_site(first.site)
     ranks = ranks_text(sorted({op.lane.rank for op in group}))
@@ -157,8 +192,8 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], trace:
         )
     memory, offset = first.cell
     lines = [
-        f"{ranks} {verb} at {place.file}:{place.line}: `{place.source}`",
-        f"for {memory.cell_name(offset)} {_COMPARE[first.action]} {first.value}; it holds {_value(first.cell)}",
+        f"{ranks} {verb} at {place.file}:{place.line} for {memory.cell_name(offset)} {_COMPARE[first.action]} "
+        f"{first.value}; it holds {_value(first.cell)}"
     ]
     came = cells.notifies.get(first.cell, [])
     if came:
@@ -194,8 +229,13 @@ def _absent(owner: int, wait: Operation, cells: _Cells, finished: set[int]) -> s
         if op.lane.rank != owner
     ]
     here = f" (other ranks do at {_at(others[0])})" if others else ""
-    state = "has finished" if owner in finished else "has not come to it"
-    return f"by the pattern of the other notifies it is rank {owner}'s to raise: rank {owner} {state} without a notify{here}"
+    if owner in finished:
+        state = f"rank {owner} has finished without a notify"
+    elif owner not in cells.ranks:
+        state = f"rank {owner} never started"
+    else:
+        state = f"rank {owner} has not come to a notify"
+    return f"by the pattern of the other notifies it is rank {owner}'s to raise: {state}{here}"
 
 
 def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
@@ -219,10 +259,12 @@ def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
     return None
 
 
-def _fix(waits: list[Operation], cells: _Cells, finished: set[int]) -> str:
+def _fix(waits: list[Operation], cells: _Cells, finished: set[int], staffing: dict) -> str:
     for op in waits:
         if op.kind != "wait":
             return "let every block of the kernel reach the barrier, or launch as many blocks as come there"
+        if op.lane.kernel in staffing:
+            return f"run {op.lane.kernel} on as many cores on every rank"
         misses = cells.near_misses(op)
         if misses:
             near = misses[0]
@@ -233,4 +275,6 @@ def _fix(waits: list[Operation], cells: _Cells, finished: set[int]) -> str:
         owner = cells.owner(op.cell)
         if owner is not None and owner in finished:
             return f"let rank {owner} notify too, even if it has nothing to contribute, or do not wait for it"
+        if owner is not None and owner not in cells.ranks:
+            return f"dispatch the kernel to rank {owner} too, or do not wait for it"
     return "notify the awaited cell, or wait for what is notified"

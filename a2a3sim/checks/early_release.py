@@ -10,6 +10,7 @@ from a2a3sim.checks import messages
 from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.epochs import Epochs
 from a2a3sim.checks.events import Update, Wait
+from a2a3sim.checks.extent import cell_name
 from a2a3sim.checks.findings import Folder, Ref
 from a2a3sim.checks.guarantee import own_sum
 from a2a3sim.checks.program import Program
@@ -33,6 +34,7 @@ class EarlyRelease:
         self.update = min(unordered, key=lambda u: (u.index, u.column))
         #: What would be ordered before the wait if these updates were.
         self.behind = clocks.matrix[[u.row for u in unordered]].max(axis=0)
+        #: Two accesses that race because waits of this line and core end too early.
         self.race: tuple[int, int] | None = None
 
 
@@ -47,7 +49,7 @@ class EarlyReleases:
             unordered = self._unordered(wait)
             if wait.done and unordered:
                 self.found.append(EarlyRelease(wait, origin, unordered, clocks))
-        self._pairs: list[tuple[np.ndarray, np.ndarray]] = []
+        self._lines: list | None = None
 
     def _candidates(self):
         """Waits that need no credit beyond those that earlier waits of the cell needed."""
@@ -109,42 +111,61 @@ class EarlyReleases:
 
     # ---- the races that they explain ----------------------------------------------------------------
 
-    def watch(self, accesses, a: np.ndarray, b: np.ndarray) -> None:
-        """Remember racing pairs, the earliest segment of each component and racing partner."""
-        if not self.found:
-            return
-        for x, y in ((a, b), (b, a)):
-            key = accesses.column[x] * len(self.clocks.position) + accesses.row[y]
-            order = np.lexsort((accesses.segment[x], key))
-            first = order[np.r_[True, key[order][1:] != key[order][:-1]]]
-            self._pairs.append((x[first], y[first]))
-
-    def report(self, folder: Folder, accesses) -> dict[frozenset, tuple[str, int]]:
-        """Enter the findings: an error where the missing order would have prevented a race.
+    def explain(self, accesses, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[tuple[str, int]]]:
+        """Which racing pairs the missing order would have prevented.
 
         Returns:
-            For each race so explained, by its two lines, the line of the wait.
+            For each pair a number, or -1; and the line of the wait for each number.
         """
-        explained_races: dict[frozenset, tuple[str, int]] = {}
-        if self._pairs:
-            x = np.concatenate([p[0] for p in self._pairs])
-            y = np.concatenate([p[1] for p in self._pairs])
-            order = np.lexsort((y, x))
-            x, y = x[order], y[order]
-            column, segment, row = accesses.column[x], accesses.segment[x], accesses.row[y]
-        matrix = self.clocks.matrix
-        grave = set()
+        if self._lines is None:
+            self._lines = self._by_line()
+        found = np.full(len(a), -1)
+        for x, y in ((a, b), (b, a)):
+            # Pairs that agree in these three are explained by the same waits.
+            key = np.stack((accesses.column[x], accesses.segment[x], accesses.row[y]))
+            unique, first, back = np.unique(key, axis=1, return_index=True, return_inverse=True)
+            explained = self._explained(*unique, x[first], y[first])
+            found = np.where(found < 0, explained[back.reshape(-1)], found)
+        return found, [line for line, _ in self._lines]
+
+    def _by_line(self) -> list:
+        """Per line of waits and per column of theirs: their segments, and what waits up to each should know."""
+        lines: dict[tuple, dict[int, list[EarlyRelease]]] = {}
         for early in self.found:
-            if self._pairs:
-                wait = early.wait
-                after = matrix[row, wait.column] >= self.clocks.segment_of[wait.row]
-                explained = np.flatnonzero(after & (segment <= early.behind[column]))
-                if len(explained):
-                    k = explained[0]
-                    early.race = (int(x[k]), int(y[k]))
-                    grave.add((folder.site(wait.op), wait.cell.memory))
-                    lines = {folder.site(self.program.access_op[n]) for n in early.race}
-                    explained_races.setdefault(frozenset(lines), folder.site(wait.op))
+            line = self.program.source.site(early.wait.op)
+            lines.setdefault(line, {}).setdefault(early.wait.column, []).append(early)
+        segment_of = self.clocks.segment_of
+        found = []
+        for line in sorted(lines):
+            columns = []
+            for column, waits in lines[line].items():
+                waits.sort(key=lambda e: e.wait.index)
+                segments = np.array([segment_of[e.wait.row] for e in waits])
+                behind = np.maximum.accumulate([e.behind for e in waits], axis=0)
+                columns.append((column, segments, behind, waits))
+            found.append((line, columns))
+        return found
+
+    def _explained(self, column, segment, row, x, y) -> np.ndarray:
+        """The number of the line that explains a race of an access (column, segment) and one in a row, or -1."""
+        found = np.full(len(column), -1)
+        matrix = self.clocks.matrix
+        for number, (_, columns) in enumerate(self._lines):
+            for waiter, segments, behind, waits in columns:
+                last = np.searchsorted(segments, matrix[row, waiter], side="right") - 1
+                hit = last >= 0
+                hit[hit] = behind[last[hit], column[hit]] >= segment[hit]
+                if hit.any():
+                    k = int(np.flatnonzero(hit)[0])
+                    for early in waits:
+                        if early.race is None:
+                            early.race = (int(x[k]), int(y[k]))
+                    found[hit & (found < 0)] = number
+        return found
+
+    def report(self, folder: Folder) -> None:
+        """Enter the findings: an error where the missing order would have prevented a race."""
+        grave = {(folder.site(e.wait.op), e.wait.cell.memory) for e in self.found if e.race is not None}
         for early in self.found:
             wait = early.wait
             severity = "error" if (folder.site(wait.op), wait.cell.memory) in grave else "warning"
@@ -161,7 +182,6 @@ class EarlyReleases:
                 "cells",
                 self._teller(early),
             )
-        return explained_races
 
     def _teller(self, early: EarlyRelease):
         program, wait = self.program, early.wait
@@ -169,11 +189,13 @@ class EarlyReleases:
         def words(number: int) -> str:
             op = program.access_op[number]
             file, line = program.source.site(op)
-            return f"{program.source.kind(op)} at {file}:{line}"
+            return f"the {program.source.kind(op)} at {file}:{line}"
 
         def told(t):
-            condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value}"
-            raced = None if early.race is None else tuple(words(number) for number in early.race)
-            return messages.early_release(t, wait.cell.offset // 4, condition, early.origin, raced)
+            memory = program.memories[wait.cell.memory]
+            cell = cell_name(memory.name, memory.shape, wait.cell.offset // 4)
+            condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value} on {cell}"
+            raced = None if early.race is None else tuple(sorted(words(number) for number in early.race))
+            return messages.early_release(t, condition, early.origin, raced)
 
         return told

@@ -22,6 +22,8 @@ class ThreadSpec(NamedTuple):
     group: int = 0
     device: int | None = None  # the rank's, if None
     launch: int = 0  # the how-manieth dispatch of its device
+    call: int = 0
+    old: bool = False  # of a call that has been checked before and is there for what follows it
 
 
 class Memory(NamedTuple):
@@ -31,6 +33,7 @@ class Memory(NamedTuple):
     name: str
     rank: int
     device: int
+    shape: tuple[int, ...] | None = None  # extents by which the program addresses its signal cells
 
 
 class Region(NamedTuple):
@@ -48,6 +51,7 @@ class Thread:
 
     __slots__ = (
         "acquires",
+        "call",
         "column",
         "core",
         "device",
@@ -56,6 +60,7 @@ class Thread:
         "group",
         "index",
         "launch",
+        "old",
         "pipes",
         "rank",
         "row",
@@ -64,13 +69,15 @@ class Thread:
         "syncs",
     )
 
-    def __init__(self, index, rank, core, device, group, column, launch):
+    def __init__(self, index: int, spec: ThreadSpec, column: int) -> None:
         self.index = index
-        self.rank = rank
-        self.core = core
-        self.device = device
-        self.group = group
-        self.launch = launch
+        self.rank = spec.rank
+        self.core = spec.core
+        self.device = spec.rank if spec.device is None else spec.device
+        self.group = spec.group
+        self.launch = spec.launch
+        self.call = spec.call
+        self.old = spec.old
         self.column = column  # its component of the vector clocks
         self.row = -1  # current segment
         self.state = 2  # 0 accesses so far, 1 notifies too, 2 a wait stands before the next segment

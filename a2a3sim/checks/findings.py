@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from a2a3sim.checks.wording import ranks_text
+from a2a3sim.checks.extent import Extent
+from a2a3sim.checks.told import Told
 
-__all__ = ["Finding", "Folder", "Ref", "Told"]
+__all__ = ["Finding", "Folder", "Ref"]
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -29,8 +30,9 @@ class Finding:
         kind, subtype, severity: what it is; severity ``error``, ``warning`` or ``note``.
         ranks: whose cores take part.
         sites: (file, line) of each operation, of one representative occurrence.
-        where: ``memory``, ``ranks`` (its owners) and ``bytes`` or ``cells``: first and one past the last.
-        message: what can go wrong on another schedule.
+        where: ``memory``, ``ranks`` (its owners), ``bytes`` or ``cells`` (first and one past the last), and
+            ``pieces`` where the ranges of the owners differ (`a2a3sim.checks.extent`).
+        message: what can go wrong on another schedule; ``(1)`` is the first of ``sites``.
         fix: the cheapest change that repairs it.
         operations: the operations of that occurrence, in the order of ``sites``.
         pairs: the acting ranks of every occurrence, in the order of ``sites``.
@@ -52,20 +54,19 @@ class Finding:
     @property
     def verdict(self) -> tuple:
         """What may not depend on the schedule: everything but the subtype and the wording."""
-        where = self.where and tuple(
-            (k, tuple(v) if isinstance(v, list) else v) for k, v in self.where.items()
-        )
-        return (self.kind, self.severity, tuple(self.sites), tuple(self.ranks), tuple(self.pairs), where)
+        return (self.kind, self.severity, tuple(self.sites), tuple(self.ranks), tuple(self.pairs), str(self.where))
 
 
 class _Fold:
-    __slots__ = ("count", "high", "low", "owners", "refs", "subtypes", "text", "tuples")
+    """Occurrences of one finding."""
 
-    def __init__(self, refs, low, high, text):
+    __slots__ = ("count", "extent", "explained", "refs", "subtypes", "text", "tuples")
+
+    def __init__(self, refs, text, extent: Extent) -> None:
         self.refs, self.text = refs, text
-        self.low, self.high = low, high
+        self.extent = extent
         self.count = 0
-        self.owners: set[int] = set()
+        self.explained: dict[tuple[str, int], int] = {}  # line of a wait -> races that it explains
         self.tuples: set[tuple[int, ...]] = set()
         self.subtypes: dict[str | None, int] = {}
 
@@ -74,11 +75,13 @@ class Folder:
     """Collects occurrences and folds those of one kind, severity, memory object and set of lines.
 
     Args:
-        program: whose memories and source are asked for names.
+        program: whose memories and source are asked for names. Occurrences of threads that belong to an earlier
+            call only are left out: they have been reported then.
     """
 
     def __init__(self, program) -> None:
         self.program = program
+        self.old = {t.index for t in program.threads if t.old}
         self._sites: dict[int, tuple[str, int]] = {}
         self._folds: dict[tuple, _Fold] = {}
 
@@ -90,48 +93,50 @@ class Folder:
         return found
 
     def add(
-        self, kind, severity, subtype, refs, memory, low, high, unit, text, group=None, count=1, tuples=None
+        self, kind, severity, subtype, refs, memory, low, high, unit, text, group=None, count=1, explained=None, old=False
     ) -> None:
         """One occurrence, or several that are alike.
 
         Args:
             refs: the operations that take part.
             memory: number of the memory object; ``low`` … ``high`` its bytes or cells (``unit``).
-            text: ``text(fold)`` gives message and fix, called once with `Told` of the folded finding.
+            text: ``text(told)`` gives message and fix, called once with `Told` of the folded finding.
             group: keeps apart what else would fold.
-            tuples: acting ranks of the occurrences, if there are several.
+            explained: line of a wait → how many of the occurrences it explains.
+            old: also if all operations belong to an earlier call.
         """
-        name = self.program.memories[memory].name
+        if self.old and not old and all(r.thread in self.old for r in refs):
+            return
+        owner = self.program.memories[memory]
         sites = tuple([self.site(r.op) for r in refs])
-        key = (kind, severity, name, unit, sites, group)
+        key = (kind, severity, owner.name, unit, sites, group)
         fold = self._folds.get(key)
         if fold is None:
-            fold = self._folds[key] = _Fold(refs, low, high, text)
+            fold = self._folds[key] = _Fold(refs, text, Extent(owner.name, unit, owner.shape))
         elif refs < fold.refs:
             fold.refs, fold.text = refs, text
-        fold.low, fold.high = min(fold.low, low), max(fold.high, high)
+        fold.extent.add(owner.rank, low, high)
         fold.count += count
-        fold.owners.add(self.program.memories[memory].rank)
         fold.tuples.add(tuple([r.rank for r in refs]))
-        if tuples:
-            fold.tuples.update(tuples)
         fold.subtypes[subtype] = fold.subtypes.get(subtype, 0) + count
+        for line, times in (explained or {}).items():
+            fold.explained[line] = fold.explained.get(line, 0) + times
 
     def findings(self) -> list[Finding]:
         """The folded findings, the gravest first, in an order that does not depend on the schedule."""
         found = []
-        for (kind, severity, name, unit, sites, _), fold in self._folds.items():
-            subtype = max(fold.subtypes, key=lambda s, f=fold: (f.subtypes[s], s or ""))
-            told = Told(self, kind, subtype, name, unit, fold)
+        for (kind, severity, _, _, sites, _), fold in self._folds.items():
+            subtypes = fold.subtypes
+            told = Told(self, kind, fold)
             message, fix = fold.text(told)
             found.append(
                 Finding(
                     kind=kind,
-                    subtype=subtype,
+                    subtype=max(subtypes, key=lambda s, n=subtypes: (n[s], s or "")),
                     severity=severity,
-                    ranks=sorted({rank for t in fold.tuples for rank in t}),
+                    ranks=told.ranks,
                     sites=list(sites),
-                    where={"memory": name, "ranks": sorted(fold.owners), unit: [fold.low, fold.high]},
+                    where=fold.extent.where(),
                     message=message,
                     fix=fix,
                     operations=tuple(r.op for r in fold.refs),
@@ -141,41 +146,3 @@ class Folder:
             )
         found.sort(key=lambda f: (_SEVERITIES.index(f.severity), f.kind, f.sites, f.ranks, str(f.where)))
         return found
-
-
-class Told:
-    """What a message may speak of: the folded finding's representative occurrence and its extent."""
-
-    def __init__(self, folder: Folder, kind, subtype, name, unit, fold: _Fold) -> None:
-        self._folder = folder
-        self.kind, self.subtype, self.name, self.unit = kind, subtype, name, unit
-        self.refs = fold.refs
-        self.count = fold.count
-        self.low, self.high = fold.low, fold.high
-        self.owners = sorted(fold.owners)
-        self.ranks = sorted({rank for t in fold.tuples for rank in t})
-        self.threads = folder.program.threads
-
-    def op(self, k: int) -> str:
-        """The k-th operation in words."""
-        ref = self.refs[k]
-        file, line = self._folder.site(ref.op)
-        return f"{self._folder.program.source.kind(ref.op)} at {file}:{line}"
-
-    def by(self, k: int) -> str:
-        """The k-th operation and who does it."""
-        return f"rank {self.refs[k].rank}'s {self.op(k)}"
-
-    @property
-    def place(self) -> str:
-        """The bytes or cells meant."""
-        what = self.unit if self.high - self.low > 1 else self.unit[:-1]
-        span = f"{self.low}-{self.high - 1}" if self.high - self.low > 1 else f"{self.low}"
-        return f"{what} {span} of {self.name} of {ranks_text(self.owners)}"
-
-    @property
-    def more(self) -> str:
-        """How often it happens, if more than once."""
-        if self.count == 1:
-            return ""
-        return f" ({self.count} such cases on {ranks_text(self.ranks)}; this is one.)"

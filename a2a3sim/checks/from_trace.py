@@ -18,7 +18,7 @@ _NEVER = 1 << 62
 
 
 def check(
-    trace, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True
+    trace, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True, joined: bool = True
 ) -> list[Finding]:
     """Findings of one recorded call that follow from guaranteed happens-before.
 
@@ -27,11 +27,13 @@ def check(
         history: signal cells as earlier calls of the same worker left them; updated.
         kept: the windows outlive this call.
         set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
+        joined: all devices have finished a call of the worker before any starts the next.
     """
     collecting = gc.isenabled()
     gc.disable()  # the many records made here hold no cycles; looking for some costs more than the checks
     try:
-        return check_program(program_of(trace), history, kept, set_writes_line)
+        last = None if joined or history is None or history.last is None else history.last.trace
+        return check_program(program_of(trace, last), history, kept, set_writes_line, None if joined else trace)
     finally:
         if collecting:
             gc.enable()
@@ -97,18 +99,30 @@ def forms_used(trace) -> list[str]:
     return [form for form, used in forms.items() if used]
 
 
-def program_of(trace) -> Program:
-    """The operation sequence of a trace's lanes, cut into segments."""
-    lanes = sorted(trace.lanes, key=lambda lane: (lane.call, lane.dispatch, lane.task, lane.index))
+def program_of(trace, last=None) -> Program:
+    """The operation sequence of a trace's lanes, cut into segments.
+
+    Args:
+        last: trace of the worker's call before, if devices may still be busy with it; its threads are ``old``.
+    """
+    traces = [trace] if last is None else [last, trace]
+    lanes = [lane for t in traces for lane in t.lanes]
+    lanes.sort(key=lambda lane: (lane.call, lane.dispatch, lane.task, lane.index))
     groups: dict[tuple, int] = {}
     launches: dict[int, dict[tuple, int]] = {}
+    old = {lane.call for lane in last.lanes} if last is not None else ()
     specs = []
     for lane in lanes:
         group = groups.setdefault((lane.call, lane.dispatch, lane.task), len(groups))
         ordinals = launches.setdefault(lane.device, {})
         launch = ordinals.setdefault((lane.call, lane.dispatch), len(ordinals))
-        specs.append(ThreadSpec(lane.rank, lane.core, group, lane.device, launch))
-    program = Program(specs, _edges(trace, groups), trace.fences == "explicit", TraceSource(trace))
+        specs.append(ThreadSpec(lane.rank, lane.core, group, lane.device, launch, lane.call, lane.call in old))
+    edges = _edges(traces, groups)
+    if last is None:
+        edges |= _joins(groups)
+    else:
+        edges |= _queues(lanes, groups, trace.lanes)
+    program = Program(specs, sorted(edges), trace.fences == "explicit", TraceSource(trace))
     enter = _Entry(program)
     for lane, thread in zip(lanes, program.threads, strict=True):
         program.begin(thread)
@@ -117,20 +131,47 @@ def program_of(trace) -> Program:
     return program
 
 
-def _edges(trace, groups: dict[tuple, int]) -> list[tuple[int, int]]:
-    """Kernels of a rank that declared tensor directions order; and the host's join between calls."""
-    calls = sorted({call for call, _, _ in groups})
+def _edges(traces, groups: dict[tuple, int]) -> set[tuple[int, int]]:
+    """Kernels of a rank that declared tensor directions order."""
     edges = set()
-    for call in calls:
-        for earlier, later in trace.edges:
-            a, b = groups.get((call, *earlier)), groups.get((call, *later))
-            if a is not None and b is not None:
-                edges.add((a, b))
-    for earlier, later in pairwise(calls):
-        edges |= {
-            (a, b) for g, a in groups.items() if g[0] == earlier for h, b in groups.items() if h[0] == later
-        }
-    return sorted(edges)
+    for trace in traces:
+        for call in {lane.call for lane in trace.lanes}:
+            for earlier, later in trace.edges:
+                a, b = groups.get((call, *earlier)), groups.get((call, *later))
+                if a is not None and b is not None:
+                    edges.add((a, b))
+    return edges
+
+
+def _joins(groups: dict[tuple, int]) -> set[tuple[int, int]]:
+    """The host has waited for all devices between the calls of a trace."""
+    calls = sorted({call for call, _, _ in groups})
+    return {
+        (a, b)
+        for earlier, later in pairwise(calls)
+        for g, a in groups.items()
+        if g[0] == earlier
+        for h, b in groups.items()
+        if h[0] == later
+    }
+
+
+def _queues(lanes, groups: dict[tuple, int], new) -> set[tuple[int, int]]:
+    """A device has finished its part of the call before when it begins its first dispatch of the next."""
+    first: dict[int, int] = {}
+    for lane in new:
+        first[lane.device] = min(first.get(lane.device, lane.dispatch), lane.dispatch)
+    call = new[0].call if new else 0
+    before: dict[int, set[int]] = {}
+    for lane in lanes:
+        if lane.call != call:
+            before.setdefault(lane.device, set()).add(groups[lane.call, lane.dispatch, lane.task])
+    return {
+        (a, groups[lane.call, lane.dispatch, lane.task])
+        for lane in new
+        if lane.dispatch == first[lane.device]
+        for a in before.get(lane.device, ())
+    }
 
 
 class _Entry:
@@ -145,11 +186,9 @@ class _Entry:
     def memory(self, memory) -> int:
         found = self.memories.get(memory)
         if found is None:
-            key = (memory.kind, memory.buffer, memory.rank)  # the same in the worker's next call
-            number = self.program.memory(key, memory.name, memory.rank, memory.device)
-            if number in self.memories.values():
-                number = self.program.memory((*key, memory.id), memory.name, memory.rank, memory.device)
-            found = self.memories[memory] = number
+            found = self.memories[memory] = self.program.memory(
+                memory.id, memory.name, memory.rank, memory.device, memory.cell_shape
+            )
         return found
 
     def region(self, access) -> int:

@@ -17,7 +17,7 @@ __all__ = ["check_program"]
 
 
 def check_program(
-    program: Program, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True
+    program: Program, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True, trace=None
 ) -> list[Finding]:
     """What can go wrong on some schedule of this operation sequence.
 
@@ -25,6 +25,7 @@ def check_program(
         history: cells as earlier calls left them; brought up to date if ``kept``.
         kept: the windows outlive this call.
         set_writes_line: a Set writes its whole 64-byte line back.
+        trace: of this call, kept in the history if the next one may overlap with it.
     """
     plain = mark_plain_accesses(program)
     if history is not None:
@@ -33,8 +34,8 @@ def check_program(
     folder = Folder(program)
     early = EarlyReleases(program, clocks)
     accesses = Accesses(program, clocks)
-    report_races(folder, accesses, watchers=[early.watch] if early.found else [])
-    explained = early.report(folder, accesses)
+    report_races(folder, accesses, early)
+    early.report(folder)
     if plain:
         report_cell_races(program, clocks, folder, plain)
     undefined = report_lost_credits(program, clocks, folder)
@@ -43,10 +44,5 @@ def check_program(
         report_line_shares(program, clocks, folder)
     report_residue(program, folder, kept, early.found, undefined)
     if history is not None and kept:
-        history.store(program, clocks)
-    findings = folder.findings()
-    for finding in findings:
-        wait = explained.get(frozenset(finding.sites)) if finding.kind == "race" else None
-        if wait is not None:
-            finding.message += f" The wait at {wait[0]}:{wait[1]} should order them but is released early."
-    return findings
+        history.store(program, trace)
+    return folder.findings()

@@ -1,18 +1,19 @@
-"""What outlives a call: the values of signal cells in windows that a worker keeps.
+"""What outlives a call: the signal cells of windows that a worker keeps, and the call that may still be under way.
 
-Between two calls of one worker the host joins all devices, so no access of an earlier call can race with a
-later one. Credits can: a cell that was left raised satisfies the next call's wait at once.
+Where windows live on unreset nothing joins the devices between two calls, so accesses of the one race with those
+of the other like accesses of two dispatches. And a cell that was left raised satisfies the next call's wait at
+once. The history is bounded: a value for each cell, and the operations of one call.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.events import Cell
 from a2a3sim.checks.program import Program
 
-__all__ = ["CellHistory", "HistoryState", "wrapped"]
+__all__ = ["CellHistory", "HistoryState", "LastCall", "wrapped"]
 
 
 def wrapped(value: int) -> int:
@@ -35,15 +36,34 @@ class CellHistory:
     writer: tuple[str, int] | None = None
 
 
+class LastCall(NamedTuple):
+    """The call before, of which devices may still be busy when others begin the next one.
+
+    Attributes:
+        trace: of that call.
+        cells: what was known of signal cells when it began.
+    """
+
+    trace: object
+    cells: dict[tuple, CellHistory]
+
+
 class HistoryState:
-    """Carried from call to call by whoever keeps windows; `reset` when they are zeroed."""
+    """Carried from call to call by whoever keeps windows; `reset` when they are zeroed.
+
+    Attributes:
+        last: the latest call, where nothing joins the devices between calls. One is enough: a third call is not
+            submitted before the first is over everywhere.
+    """
 
     def __init__(self) -> None:
         self.calls = 0
+        self.last: LastCall | None = None
         self._cells: dict[tuple, CellHistory] = {}
 
     def reset(self, memories=None) -> None:
         """Fresh windows: forget all cells, or those of the memory objects with these keys."""
+        self.last = None
         if memories is None:
             self._cells.clear()
         else:
@@ -55,9 +75,10 @@ class HistoryState:
         return self._cells.get((memory_key, offset))
 
     def load(self, program: Program) -> None:
-        """Give the cells of a new call the values that the last one left."""
+        """Give the cells of a new call the values that the last one left; that before, if it is part of the program."""
+        known_cells = self.last.cells if self.last is not None and program.has_old else self._cells
         for cell in program.cells.values():
-            known = self._cells.get((program.memories[cell.memory].key, cell.offset))
+            known = known_cells.get((program.memories[cell.memory].key, cell.offset))
             if known is not None:
                 cell.start, cell.carried = known.value, known.needed
                 if known.value != cell.fresh:
@@ -68,16 +89,22 @@ class HistoryState:
                 cell.start = cell.carried = found
                 cell.origin = "data"
 
-    def store(self, program: Program, clocks: Clocks) -> None:
-        """Take over the values at the end of a call."""
+    def store(self, program: Program, trace=None) -> None:
+        """Take over the values at the end of a call.
+
+        Args:
+            trace: the call's, if the next one may overlap with it.
+        """
         self.calls += 1
+        self.last = None if trace is None else LastCall(trace, dict(self._cells))
         for cell in program.cells.values():
             key = (program.memories[cell.memory].key, cell.offset)
             updates = sorted(cell.updates(), key=lambda u: (u.when, u.index))
             known = self._cells.get(key)
             if not updates:
                 if known is not None and known.needed is not None:
-                    known.needed = max(known.needed, _level(cell))
+                    known = replace(known, needed=max(known.needed, _level(cell)))
+                    self._cells[key] = known
                 continue
             value = final_value(cell, updates)
             self._cells[key] = CellHistory(

@@ -31,11 +31,9 @@ class Program:
         self.explicit = explicit
         self.source = source
         self.complete = True  # the run came to its end
+        self.has_old = any(t.old for t in threads)  # an earlier call is part of it
         columns, self.scalar_columns = components(threads, edges)
-        self.threads = [
-            Thread(k, t.rank, t.core, t.rank if t.device is None else t.device, t.group, c, t.launch)
-            for k, (t, c) in enumerate(zip(threads, columns, strict=True))
-        ]
+        self.threads = [Thread(k, t, c) for k, (t, c) in enumerate(zip(threads, columns, strict=True))]
         self.rank_of: dict[int, int] = {t.column: t.rank for t in self.threads}
         self.columns_of_rank: dict[int, list[int]] = {}
         for column in range(self.scalar_columns):
@@ -80,12 +78,12 @@ class Program:
 
     # ---- names ------------------------------------------------------------------------------------
 
-    def memory(self, key, name: str, rank: int, device: int | None = None) -> int:
-        """The number of a memory object."""
+    def memory(self, key, name: str, rank: int, device: int | None = None, shape=None) -> int:
+        """The number of a memory object; ``shape``: extents by which its signal cells are addressed."""
         found = self._memory_ids.get(key)
         if found is None:
             found = self._memory_ids[key] = len(self.memories)
-            self.memories.append(Memory(key, name, rank, rank if device is None else device))
+            self.memories.append(Memory(key, name, rank, rank if device is None else device, shape))
         return found
 
     def region(self, memory: int, offset: int, nbytes: int, rows: int = 1, stride: int = 0) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from a2a3sim.checks.early_release import EarlyReleases
 from a2a3sim.checks.events import READ
 from a2a3sim.checks.findings import Folder, Ref
 from a2a3sim.checks.messages import race, unfenced
@@ -12,28 +13,33 @@ from a2a3sim.checks.races import Accesses, data_races
 __all__ = ["report_races"]
 
 
-def report_races(folder: Folder, accesses: Accesses, watchers=()) -> None:
+def report_races(folder: Folder, accesses: Accesses, early: EarlyReleases) -> None:
     """Find the races between accesses and enter them.
 
     Args:
-        watchers: each is told of all racing pairs, as ``watcher(accesses, a, b)``.
+        early: the waits that may explain some of them.
     """
-    report = _Report(folder, accesses)
+    report = _Report(folder, accesses, early)
+    old = np.array([t.old for t in accesses.program.threads])
     for x, y in data_races(accesses):
+        if old.any():  # two accesses of an earlier call have been reported there
+            new = ~(old[accesses.thread[x]] & old[accesses.thread[y]])
+            x, y = x[new], y[new]
+            if not len(x):
+                continue
         swap = (accesses.kind[x] == READ) & (accesses.kind[y] != READ)
         a, b = np.where(swap, y, x), np.where(swap, x, y)  # the write first
         report.enter(a, b)
         if accesses.program.explicit:
             report.unfenced(a, b)
             report.unfenced(b, a)
-        for watcher in watchers:
-            watcher(accesses, a, b)
 
 
 class _Report:
-    def __init__(self, folder: Folder, accesses: Accesses) -> None:
+    def __init__(self, folder: Folder, accesses: Accesses, early: EarlyReleases) -> None:
         self.folder = folder
         self.accesses = accesses
+        self.early = early
         self.program = accesses.program
         self.rank = np.array([t.rank for t in self.program.threads])[accesses.thread]
         self.site = np.full(len(accesses.row), -1)
@@ -58,35 +64,40 @@ class _Report:
             self.when[number] = when(op, kind[number] != READ)
 
     def enter(self, a: np.ndarray, b: np.ndarray) -> None:
-        """Fold the pairs of one batch by lines, ranks and memory object."""
+        """Fold the pairs of one batch by lines, ranks, memory object and bytes."""
         accesses = self.accesses
         self._resolve(np.concatenate((a, b)))
         both_write = accesses.kind[b] != READ
-        keys = np.stack(
-            (both_write, self.site[a], self.site[b], self.rank[a], self.rank[b], accesses.memory[a], a, b)
-        )
-        order = np.lexsort(keys[::-1])
-        keys, a, b = keys[:6, order], a[order], b[order]
-        begin = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
         low = np.maximum(self.low[accesses.region[a]], self.low[accesses.region[b]])
         high = np.minimum(self.high[accesses.region[a]], self.high[accesses.region[b]])
-        low, high = np.minimum.reduceat(low, begin), np.maximum.reduceat(high, begin)
-        count = np.diff(np.r_[begin, len(a)])
+        names = (both_write, self.site[a], self.site[b], self.rank[a], self.rank[b], accesses.memory[a], low, high)
+        keys = np.stack((*names, a, b))
+        order = np.lexsort(keys[::-1])
+        keys, a, b = keys[: len(names), order], a[order], b[order]
+        begin = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+        bounds = np.r_[begin, len(a)]
         raw = np.add.reduceat((self.when[a] <= self.when[b]).astype(np.int64), begin)
+        explained, lines = self.early.explain(accesses, a, b) if self.early.found else (None, [])
         for k, at in enumerate(begin.tolist()):
-            first, second, n = self.ref(int(a[at])), self.ref(int(b[at])), int(count[k])
+            first, second, n = self.ref(int(a[at])), self.ref(int(b[at])), int(bounds[k + 1] - at)
             if both_write[order[at]]:
                 if (self.folder.site(second.op), second) < (self.folder.site(first.op), first):
                     first, second = second, first
                 subtypes = {"WAW": n}
             else:
                 subtypes = {"RAW": int(raw[k]), "WAR": n - int(raw[k])}
-            place = (int(accesses.memory[a[at]]), int(low[k]), int(high[k]), "bytes")
+            whys = {}
+            if explained is not None:
+                numbers, times = np.unique(explained[at : bounds[k + 1]], return_counts=True)
+                whys = {lines[i]: t for i, t in zip(numbers.tolist(), times.tolist(), strict=True) if i >= 0}
+            place = (int(keys[5, at]), int(keys[6, at]), int(keys[7, at]), "bytes")
+            group = len(subtypes)  # two writes apart from a write and a read
             for subtype, times in subtypes.items():
                 if times:
                     self.folder.add(
-                        "race", "error", subtype, (first, second), *place, race, len(subtypes), times
+                        "race", "error", subtype, (first, second), *place, race, group, times, whys
                     )
+                    whys = {}
 
     def unfenced(self, a: np.ndarray, b: np.ndarray) -> None:
         """Pairs that only race because a's pipe had not been waited for when a notify of its core left."""

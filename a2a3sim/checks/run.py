@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from a2a3sim.checks.failure import failure_finding
 from a2a3sim.checks.from_trace import check
+from a2a3sim.checks.history import HistoryState
 from a2a3sim.errors import DeadlockError
 from a2a3sim.result import Finding, Site
 
@@ -24,15 +25,15 @@ def check_run(launch, settings, error) -> list[Finding]:
     if not settings.checks:
         return found
     residence = launch.residence
-    kept = residence.persistent
+    # Between calls on windows that are kept as they are nothing joins the devices.
+    kept = residence.persistent and not residence.reset
     if kept and residence.history is None:
-        from a2a3sim.checks.history import HistoryState
-
         residence.history = HistoryState()
-    if kept and residence.reset:
-        residence.history.reset()
     line = settings.platform.align.line
-    found += [as_result(f) for f in check(launch.trace, residence.history, kept, set_writes_line=line is not None)]
+    found += [
+        as_result(f)
+        for f in check(launch.trace, residence.history, kept, set_writes_line=line is not None, joined=not kept)
+    ]
     return sorted(found, key=lambda f: _ORDER[f.severity])
 
 

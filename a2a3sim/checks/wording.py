@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 __all__ = ["listed", "plural", "ranks_text"]
 
+_SINGLES = 6  # ranks listed one by one
+
 
 def plural(count: int, noun: str) -> str:
     """``1 core``, ``3 cores``."""
@@ -21,9 +23,18 @@ def listed(items: Sequence) -> str:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """``rank 2``, ``ranks 0 and 3``, ``ranks 0..7``."""
+    """``rank 2``, ``ranks 0 and 3``, ``ranks 0..7``, ``ranks 0..2 and 5``."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
-        return f"ranks {ranks[0]}..{ranks[-1]}"
-    return f"ranks {listed(ranks)}"
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    parts = []
+    for run in runs:
+        parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else [str(r) for r in run]
+    if len(parts) > _SINGLES:
+        return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
+    return f"ranks {listed(parts)}"

@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import check, compare, diff, flows, perf, platforms, plot, run, sweep, timeline
+from a2a3sim.cli import check, compare, diff, explain, flows, perf, platforms, plot, run, sweep, timeline
 
 app = typer.Typer(
     name="a2a3sim",
@@ -22,6 +22,7 @@ app.command("sweep")(sweep.command)
 app.command("plot")(plot.command)
 app.command("timeline")(timeline.command)
 app.command("check")(check.command)
+app.command("explain", context_settings=run.CONTEXT)(explain.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)
 
 

@@ -76,7 +76,7 @@ def print_report(target: str, command: str, runs, rows=None) -> None:
 
 
 def failed(runs, fail_on: str) -> bool:
-    """Whether some run has wrong numerics or a finding at or above the severity.
+    """Whether some run has wrong numerics or a finding at or above the severity that nobody accepted.
 
     Raises:
         ConfigError: an unknown severity.
@@ -87,6 +87,6 @@ def failed(runs, fail_on: str) -> bool:
         raise ConfigError(f"--fail-on must be error or warning, got {fail_on!r}")
     bad = _SEVERITIES[fail_on]
     return any(
-        (run.numerics is not None and not run.numerics.ok) or any(f.severity in bad for f in run.findings)
+        (run.numerics is not None and not run.numerics.ok) or any(f.severity in bad and f.suppressed is None for f in run.findings)
         for run in runs
     )

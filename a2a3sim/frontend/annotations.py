@@ -101,9 +101,9 @@ def read_signature(fn, method: bool, bare_window_is_inout: bool) -> Signature:
     for name in list(signature.parameters)[1 if method else 0 :]:
         parameter = signature.parameters[name]
         declared = _annotation(evaluate(parameter.annotation, name))
-        if bare_window_is_inout and declared is not None:
-            if declared.kind == "distributed" and declared.direction is None:
-                declared = declared._replace(direction="inout")
+        is_bare = declared is not None and declared.kind == "distributed" and declared.direction is None
+        if is_bare and bare_window_is_inout:
+            declared = declared._replace(direction="inout")
         parameters.append(Parameter(name, declared, parameter.default))
     returned = evaluate(signature.return_annotation, "the result")
     if returned is inspect.Signature.empty or returned is None:

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.frontend.context import current
 from a2a3sim.frontend.handles import Layout, full_index, row_major
 from a2a3sim.frontend.types import DataType, as_dtype
 
@@ -27,7 +28,9 @@ class HostBuffer:
 
     __slots__ = ("array", "created", "name", "original", "resident", "torch")
 
-    def __init__(self, name: str, array: np.ndarray, original: np.ndarray | None = None, created=False) -> None:
+    def __init__(
+        self, name: str, array: np.ndarray, original: np.ndarray | None = None, created=False
+    ) -> None:
         self.name = name
         self.array = array
         self.original = original
@@ -76,6 +79,9 @@ class HostTensor:
 
     def __getitem__(self, key):
         if full_index(key, self.layout):
+            context = current()
+            if context is not None and context.level == "host":
+                context.check_readable(self)
             return self.numpy()[key].item()
         return HostTensor(self.buffer, self.layout.view(key))
 
@@ -114,7 +120,9 @@ def as_array(value, what: str) -> np.ndarray:
         if str(tensor.dtype) == "torch.bfloat16":
             return tensor.view(sys.modules["torch"].int16).numpy().view(as_dtype("bf16").numpy)
         return tensor.numpy()
-    raise InvalidOperationError(f"{what} must be a numpy array or a torch CPU tensor, got {type(value).__name__}")
+    raise InvalidOperationError(
+        f"{what} must be a numpy array or a torch CPU tensor, got {type(value).__name__}"
+    )
 
 
 def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]:
@@ -125,7 +133,8 @@ def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]
         dtype = as_dtype(array.dtype)
         low = array.__array_interface__["data"][0]
         inside = next(
-            (f for f in found if array.flags.c_contiguous and f[0] <= low and low + array.nbytes <= f[1]), None
+            (f for f in found if array.flags.c_contiguous and f[0] <= low and low + array.nbytes <= f[1]),
+            None,
         )
         if inside is None:
             if array.flags.c_contiguous:

@@ -24,7 +24,8 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
         if isinstance(b, Tile):
             if a.dtype is not b.dtype:
                 raise InvalidOperationError(
-                    f"{what}: operands must have one dtype, got {a.dtype!r} and {b.dtype!r}; pl.cast one of them"
+                    f"{what}: operands must have one dtype, got {a.dtype!r} and {b.dtype!r}; pl.cast "
+                    "one of them"
                 )
             if a.shape != b.shape:
                 raise InvalidOperationError(
@@ -35,15 +36,21 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
             valid = None
             if a.valid != a.shape or b.valid != b.shape:
                 valid = tuple(min(v) for v in zip(a.valid, b.valid, strict=True))
-            return demands.vector(ctx, site, name, a.dtype, a.shape, (a, b), lambda: ufunc(a.data, b.data), valid)
+            return demands.vector(
+                ctx, site, name, a.dtype, a.shape, (a, b), lambda: ufunc(a.data, b.data), valid
+            )
         if isinstance(b, (Tensor, str)) or not hasattr(b, "__add__"):
             raise InvalidOperationError(f"{what}: cannot combine a tile with {described(b)}; load it first")
         if isinstance(b, float) and not a.dtype.floating:
-            raise InvalidOperationError(f"{what}: a {a.dtype!r} tile takes a whole number, got {b!r}; pl.cast the tile")
+            raise InvalidOperationError(
+                f"{what}: a {a.dtype!r} tile takes a whole number, got {b!r}; pl.cast the tile"
+            )
         ctx.machine.check_vector(what, a.dtype)
         value = a.dtype.numpy.type(b)
         valid = None if a.valid == a.shape else a.valid
-        return demands.vector(ctx, site, with_scalar, a.dtype, a.shape, (a,), lambda: ufunc(a.data, value), valid)
+        return demands.vector(
+            ctx, site, with_scalar, a.dtype, a.shape, (a,), lambda: ufunc(a.data, value), valid
+        )
 
     def operation(a, b):
         if isinstance(a, Tile):
@@ -54,7 +61,9 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
             return on_tiles(ctx, (frame.f_code, frame.f_lasti), a, b)
         if isinstance(b, Tile):
             if isinstance(a, Tensor):
-                raise InvalidOperationError(f"{what}: cannot combine {described(a)} with a tile; load it first")
+                raise InvalidOperationError(
+                    f"{what}: cannot combine {described(a)} with a tile; load it first"
+                )
             raise InvalidOperationError(f"{what}: a scalar can only be the second operand, got {a!r} first")
         if isinstance(a, Tensor):
             frame = _getframe(1)
@@ -68,7 +77,8 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
 
     operation.__name__ = operation.__qualname__ = what.rpartition(".")[2]
     operation.__doc__ = (
-        f"Elementwise {name}: tile with tile of the same shape and dtype (V), tile with scalar, tensors, or scalars.\n\n"
+        f"Elementwise {name}: tile with tile of the same shape and dtype (V), tile with scalar, "
+        "tensors, or scalars.\n\n"
         "    Raises:\n        InvalidOperationError: operands of other kinds, shapes or dtypes.\n    "
     )
     return operation

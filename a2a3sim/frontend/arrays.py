@@ -28,14 +28,18 @@ class Array:
     def _index(self, index) -> int:
         index = dim_value(index)
         if not 0 <= index < len(self._values):
-            raise KernelError(f"out of bounds: array element {index}, but the array holds [0, {len(self._values)})")
+            raise KernelError(
+                f"out of bounds: array element {index}, but the array holds [0, {len(self._values)})"
+            )
         return index
 
     def __getitem__(self, index):
         value = self._values[self._index(index)]
         if value is None:
             device_context("pl.array").note(
-                "undefined", f"array element {int(index)} is read before anything was written to it", user_site()
+                "undefined",
+                f"array element {int(index)} is read before anything was written to it",
+                user_site(),
             )
             return device_int(_UNDEFINED)
         return value

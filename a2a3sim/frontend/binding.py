@@ -1,4 +1,4 @@
-"""Arguments meet declarations: shapes bind dynamic dimensions, windows are seen as the callee declares them."""
+"""Arguments meet declarations: shapes bind dynamic dimensions, windows take the declared extents."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def bind_arguments(function, args) -> tuple[list, dict[str, int]]:
                     f"{_show(declared)} is declared: {problem}"
                 )
     on_device = function.declared != "host"
-    return [_fit(function, p, a, bindings, on_device) for p, a in zip(parameters, args, strict=True)], bindings
+    return [
+        _fit(function, p, a, bindings, on_device) for p, a in zip(parameters, args, strict=True)
+    ], bindings
 
 
 def _show(declared: Annotation) -> str:
@@ -79,11 +81,24 @@ def _fit(function, parameter: Parameter, arg, bindings, on_device: bool):
     if declared.dims is None:
         return arg
     dims = tuple(d.value(bindings) if hasattr(d, "names") else dim_value(d) for d in declared.dims)
+    dynamic = tuple(axis for axis, d in enumerate(declared.dims) if hasattr(d, "names"))
     if arg.layout.shape == dims:
-        return arg
+        return _declared_dynamic(arg, dynamic)
     if declared.kind == "distributed":
-        return _review(where, declared, arg, dims) if isinstance(arg, DistributedTensor) else arg
-    raise InvalidOperationError(f"{where} has shape {list(arg.layout.shape)} where {_show(declared)} is declared")
+        if not isinstance(arg, DistributedTensor):
+            return arg
+        return _declared_dynamic(_review(where, declared, arg, dims), dynamic)
+    raise InvalidOperationError(
+        f"{where} has shape {list(arg.layout.shape)} where {_show(declared)} is declared"
+    )
+
+
+def _declared_dynamic(arg, axes: tuple[int, ...]):
+    """A device's tensor as a function sees it that declares some extents with `pl.dynamic`."""
+    if isinstance(arg, Tensor) and arg.dynamic != axes:
+        arg = arg.viewed(arg.layout)
+        arg.dynamic = axes
+    return arg
 
 
 def _review(where: str, declared: Annotation, arg: DistributedTensor, dims) -> DistributedTensor:
@@ -92,7 +107,8 @@ def _review(where: str, declared: Annotation, arg: DistributedTensor, dims) -> D
     itemsize = layout.dtype.itemsize
     if layout.strides != row_major(layout.shape, itemsize):
         raise InvalidOperationError(
-            f"{where} is declared {_show(declared)}, but {layout.name} {list(layout.shape)} is a view with gaps, "
+            f"{where} is declared {_show(declared)}, but {layout.name} {list(layout.shape)} is a view "
+            "with gaps, "
             "which cannot take other extents"
         )
     needed = itemsize

@@ -39,7 +39,7 @@ class _Unavailable:
         return self._text
 
 
-class at:  # noqa: N801 - used as `with pl.at(...):`
+class at:
     """``with pl.at(level=pl.Level.CORE_GROUP):`` around kernel code in an orchestration.
 
     In a host body ``with pl.at(level=pl.Level.CHIP, role=pl.Role.Orchestrator):`` is an anonymous chip task;
@@ -55,12 +55,17 @@ class at:  # noqa: N801 - used as `with pl.at(...):`
 
     def __init__(self, level, role=None, *, name_hint: str | None = None, deps=None, **others) -> None:
         for name in others:
-            raise InvalidOperationError(f"pl.at: {name}= is not supported; level, role, name_hint and deps are")
+            raise InvalidOperationError(
+                f"pl.at: {name}= is not supported; level, role, name_hint and deps are"
+            )
         if level not in (Level.CORE_GROUP, Level.CHIP):
-            raise InvalidOperationError(f"pl.at: level must be pl.Level.CORE_GROUP or pl.Level.CHIP, got {level!r}")
+            raise InvalidOperationError(
+                f"pl.at: level must be pl.Level.CORE_GROUP or pl.Level.CHIP, got {level!r}"
+            )
         if role not in (None, Role.Orchestrator) or (role is not None and level is Level.CORE_GROUP):
             raise InvalidOperationError(
-                f"pl.at: role must be pl.Role.Orchestrator at pl.Level.CHIP and absent at CORE_GROUP, got {role!r}"
+                "pl.at: role must be pl.Role.Orchestrator at pl.Level.CHIP and absent at CORE_GROUP, "
+                f"got {role!r}"
             )
         self.level = level
         self.name_hint = name_hint or None
@@ -68,7 +73,8 @@ class at:  # noqa: N801 - used as `with pl.at(...):`
 
     def __enter__(self):
         raise ParserSyntaxError(
-            "a pl.at block must stand in the body of a program's function whose source is at hand: it is made a task "
+            "a pl.at block must stand in the body of a program's function whose source is at hand: it "
+            "is made a task "
             "of its own before the body runs"
         )
 
@@ -84,12 +90,14 @@ def _task_ids(deps) -> tuple[TaskId, ...]:
         elif isinstance(dep, TaskId):
             found.append(dep)
         else:
-            raise InvalidOperationError(f"pl.at: deps must be task ids (with pl.at(...) as task), got {dep!r}")
+            raise InvalidOperationError(
+                f"pl.at: deps must be task ids (with pl.at(...) as task), got {dep!r}"
+            )
     return tuple(found)
 
 
-class manual_scope:  # noqa: N801 - used as `with pl.manual_scope():`
-    """``with pl.manual_scope():``: tasks in it are ordered by ``deps=`` alone, not by the tensors they share."""
+class manual_scope:
+    """``with pl.manual_scope():``: ``deps=`` alone orders the tasks in it, not the tensors they share."""
 
     def __enter__(self):
         context = current()
@@ -172,12 +180,16 @@ def open_block(where: at, fn, scope: dict, loaded, outs, reads, writes, graph: b
     block = Block(where.name_hint or fn.__name__, fn, loaded, reads, writes, kind)
     if context.level == "host":
         if where.deps is not None:
-            raise InvalidOperationError("pl.at: deps= orders tasks of one device; it is not supported in a host body")
+            raise InvalidOperationError(
+                "pl.at: deps= orders tasks of one device; it is not supported in a host body"
+            )
         context.dispatch(block, None, args, None, (fn.__code__, 0))
         return _Opened(None, _kept(outs, scope, block.name))
     if context.level == "kernel" or kind == "orchestration":
         if where.deps is not None:
-            raise InvalidOperationError(f"pl.at: deps= is not supported in a {context.level} at {where.level}")
+            raise InvalidOperationError(
+                f"pl.at: deps= is not supported in a {context.level} at {where.level}"
+            )
         found = block.run(None, (args, block.bind(args)[1]))
         return _Opened(None, {name: found[name] for name in outs if name in found})
     if graph:

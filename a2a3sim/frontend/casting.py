@@ -42,7 +42,14 @@ def cast(x, target_type, mode="round"):
     if isinstance(x, Tensor):
         from a2a3sim.frontend.tensors import mapped
 
-        return mapped(device_context(what), site, "cast", (x,), target, lambda ctx, t: _cast_tile(ctx, site, t, target, mode))
+        return mapped(
+            device_context(what),
+            site,
+            "cast",
+            (x,),
+            target,
+            lambda ctx, t: _cast_tile(ctx, site, t, target, mode),
+        )
     if not isinstance(x, (int, float, np.generic)):
         raise InvalidOperationError(f"{what}: x must be a tile, a tensor or a scalar, got {x!r}")
     if mode != "round":
@@ -52,7 +59,9 @@ def cast(x, target_type, mode="round"):
 
 def _cast_tile(ctx, site, x: Tile, target: DataType, mode: str) -> Tile:
     valid = None if x.valid == x.shape else x.valid
-    return demands.vector(ctx, site, "cast", target, x.shape, (x,), lambda: convert(x.data, target, mode), valid)
+    return demands.vector(
+        ctx, site, "cast", target, x.shape, (x,), lambda: convert(x.data, target, mode), valid
+    )
 
 
 def convert(data: np.ndarray, target: DataType, mode: str) -> np.ndarray:

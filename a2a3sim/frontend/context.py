@@ -74,11 +74,13 @@ class KernelContext:
 
     level = "kernel"
     __slots__ = (
-        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine", "site",
-        "strict", "task", "vector",
+        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine",
+        "site", "strict", "task", "vector",
     )  # fmt: skip
 
-    def __init__(self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None) -> None:
+    def __init__(
+        self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None
+    ) -> None:
         self.machine = machine
         self.core = core
         self.lane = lane

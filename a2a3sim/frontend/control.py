@@ -23,7 +23,7 @@ def get_block_num() -> int:
     return device_int(kernel_context("pl.get_block_num").lane.blocks)
 
 
-class spmd:  # noqa: N801 - used as `with pl.spmd(n):`
+class spmd:
     """``with pl.spmd(n):`` around a kernel call in an orchestration: the kernel runs as n blocks on n cores.
 
     Raises:
@@ -49,7 +49,7 @@ class spmd:  # noqa: N801 - used as `with pl.spmd(n):`
         self._context.blocks = self._before
 
 
-class phase:  # noqa: N801 - used as `with pl.phase("..."):`
+class phase:
     """``with pl.phase("reduce-scatter"):`` names what a rank does there, for reports; it costs nothing."""
 
     def __init__(self, name: str) -> None:
@@ -74,7 +74,7 @@ class phase:  # noqa: N801 - used as `with pl.phase("..."):`
 
 
 def sync_all() -> None:
-    """Barrier of a kernel's blocks on one device: nobody leaves before all have come and their writes are visible."""
+    """Barrier of a kernel's blocks on one device: none leaves before all writes of all are visible."""
     ctx = kernel_context("pl.system.sync_all")
     frame = _getframe(1)
     ctx.group.arrive(ctx.core, Signal(ctx.lane, "sync_all", "S", (frame.f_code, frame.f_lasti)))

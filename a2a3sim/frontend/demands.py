@@ -291,9 +291,12 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
     found = []
     op.work = lambda: found.append(array[index])
     core = ctx.core
-    core.sync()
-    core.issue(op)
-    core.hold(op)
+    core.read(op)
+    if core.polling.long and ctx.machine.only_polls():
+        raise KernelError(
+            f"livelock: the program reads {tensor.name} over and over, but nothing is on its way that could change "
+            "what it reads: wait for a notify, or let somebody write it"
+        )
     return found[0].item()
 
 
@@ -324,7 +327,7 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
     elif memory.kind == "window" and tensor.layout.dtype is INT32:
         # It may be a signal cell, which has a value also where no bytes are kept.
         def put_down():
-            memory.cells()[region.spans[0][0] >> 2] = value
+            memory.cells()[region.spans[0][0] >> 2] = int(value)
             if memory.signal:
                 ctx.machine.signals.stored(memory)
 

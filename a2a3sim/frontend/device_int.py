@@ -67,7 +67,8 @@ def _divided(symbol: str, dividend, divisor, result):
             truncated = -(-a // b) if symbol == "//" else a - b * -(-a // b)
             context.note(
                 "remainder",
-                f"{a} {symbol} {b} is {int(result)} in Python but {truncated} on the machine, which rounds towards "
+                f"{a} {symbol} {b} is {int(result)} in Python but {truncated} on the machine, which "
+                "rounds towards "
                 f"zero: keep the left side from being negative, for example (x + {abs(b)}) {symbol} {b}",
                 user_site(),
             )

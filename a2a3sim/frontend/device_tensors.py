@@ -26,7 +26,9 @@ class DeviceTensor:
     def __init__(self, number: int, shape, dtype: DataType, worker_id: int) -> None:
         self.shape = tuple(dim_value(s) for s in shape)
         if not self.shape or any(s <= 0 for s in self.shape):
-            raise InvalidOperationError(f"extents of a device tensor must be positive, got {list(self.shape)}")
+            raise InvalidOperationError(
+                f"extents of a device tensor must be positive, got {list(self.shape)}"
+            )
         self.dtype = dtype
         self.worker_id = worker_id
         self.name = f"device_tensor_{number}"
@@ -92,12 +94,16 @@ class StackedTensor(HostTensor):
         self.shards = shards
         buffer = HostBuffer("stacked_device_tensor", np.zeros(0, dtype.numpy))
         buffer.resident = -1  # nowhere as a whole
-        super().__init__(buffer, Layout(buffer.name, tuple(shape), dtype, 0, row_major(shape, dtype.itemsize)))
+        super().__init__(
+            buffer, Layout(buffer.name, tuple(shape), dtype, 0, row_major(shape, dtype.itemsize))
+        )
 
     def __getitem__(self, key):
         first, *rest = key if isinstance(key, tuple) else (key,)
         if isinstance(first, slice):
-            raise InvalidOperationError(f"{self.name}: its first subscript must be the number of a shard, got {first}")
+            raise InvalidOperationError(
+                f"{self.name}: its first subscript must be the number of a shard, got {first}"
+            )
         index = dim_value(first)
         if not 0 <= index < len(self.shards):
             raise InvalidOperationError(f"{self.name} has shards 0..{len(self.shards) - 1}, got {index}")

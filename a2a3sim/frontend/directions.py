@@ -1,4 +1,4 @@
-"""Which tensors a block of statements reads and which it writes, by name, as its task's dependences need it."""
+"""Which tensors a block of statements reads and which it writes, by name: what its task depends on."""
 
 from __future__ import annotations
 
@@ -60,12 +60,16 @@ def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                name = (
+                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                )
                 function = callee(node.func) if callee is not None else None
                 if function is not None:
                     for position, parameter in enumerate(function.parameters):
                         direction = parameter.direction
-                        account(_operand(node, position, parameter.name), direction != "out", direction != "in")
+                        account(
+                            _operand(node, position, parameter.name), direction != "out", direction != "in"
+                        )
                 elif name in _WRITES:
                     account(_operand(node, *_WRITES[name]), False, True)
                 elif name in _SIGNALS:

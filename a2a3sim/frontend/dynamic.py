@@ -34,7 +34,8 @@ class Dim:
         missing = [n for n in self.names if bindings is None or n not in bindings]
         if missing:
             raise InvalidOperationError(
-                f"dynamic dimension {missing[0]!r} has no value here: no argument of the running function has it"
+                f"dynamic dimension {missing[0]!r} has no value here: no argument of the running "
+                "function has it"
             )
         return self._compute(bindings)
 
@@ -141,9 +142,9 @@ def unify(dims, shape, bindings: dict[str, int]) -> str | None:
     if len(dims) != len(shape):
         return f"rank {len(shape)} instead of {len(dims)}"
     for dim, size in zip(dims, shape, strict=True):
-        if isinstance(dim, Dim) and dim.names == (dim.text,):
-            if bindings.setdefault(dim.text, size) != size:
-                return f"{dim.text} = {size} where another argument says {bindings[dim.text]}"
+        plain = isinstance(dim, Dim) and dim.names == (dim.text,)
+        if plain and bindings.setdefault(dim.text, size) != size:
+            return f"{dim.text} = {size} where another argument says {bindings[dim.text]}"
     return None
 
 
@@ -152,7 +153,7 @@ def present_bindings() -> dict[str, int]:
     return _bindings.get() or {}
 
 
-class bound:  # noqa: N801 - used as `with bound(...)`
+class bound:
     """Context manager: the bindings in force while a function's body runs."""
 
     __slots__ = ("_bindings", "_token")

@@ -26,6 +26,8 @@ __all__ = ["Function"]
 # What only an orchestration contains.
 _ORCHESTRATES = frozenset({"at", "spmd", "manual_scope"})
 
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
 
 class Function:
     """One function of a program.
@@ -36,9 +38,17 @@ class Function:
         parameters: in order, without ``self``.
         returns: declared results.
         jit: it belongs to the function form, where a bare window parameter counts as InOut.
+
+    Raises:
+        ParserSyntaxError: a generator or coroutine.
     """
 
     def __init__(self, fn, declared: str, method: bool, jit: bool = False) -> None:
+        if fn.__code__.co_flags & _SUSPENDS:
+            raise ParserSyntaxError(
+                f"{fn.__name__} must be a plain function, got one with yield or async: calling it would "
+                "run nothing"
+            )
         self.fn = fn
         self.declared = declared
         self.method = method
@@ -112,13 +122,16 @@ class Function:
             args = self._positional(args, kwargs)
         if context is None:
             raise ParserSyntaxError(
-                f"{self.name} is a function of a program: compile the program (ir.compile) and call the result"
+                f"{self.name} is a function of a program: compile the program (ir.compile) and call the "
+                "result"
             )
         if context.level == "host":
             frame = _getframe(depth)
             return context.call(self, owner, args, device, (frame.f_code, frame.f_lasti))
         if device is not None:
-            raise ParserTypeError(f"device= belongs to calls in a host body, not to {self.name} in a {context.level}")
+            raise ParserTypeError(
+                f"device= belongs to calls in a host body, not to {self.name} in a {context.level}"
+            )
         kind = self.kind
         if kind in ("host", "subworker"):
             raise ParserTypeError(f"a {context.level} cannot call the {kind} function {self.name}")
@@ -143,7 +156,9 @@ class Function:
         names = [p.name for p in self.parameters]
         for name in kwargs:
             if name not in names:
-                raise InvalidOperationError(f"{self.name} has no parameter {name!r}; it takes {', '.join(names)}")
+                raise InvalidOperationError(
+                    f"{self.name} has no parameter {name!r}; it takes {', '.join(names)}"
+                )
             if name in names[: len(args)]:
                 raise InvalidOperationError(f"{self.name}: argument {name} is given twice")
         rest = []
@@ -176,14 +191,16 @@ class Function:
             if isinstance(arg, (HostTensor, WindowView)):
                 if scalar_seen is not None:
                     raise InternalError(
-                        f"{self.name}: cannot add tensor after scalar: {parameter.name} follows {scalar_seen}; "
+                        f"{self.name}: cannot add tensor after scalar: {parameter.name} follows "
+                        f"{scalar_seen}; "
                         "put the tensors first"
                     )
             elif isinstance(arg, (int, float)) or hasattr(arg, "__index__"):
                 scalar_seen = parameter.name
             else:
                 raise InvalidOperationError(
-                    f"{self.name}: argument {parameter.name} must be a tensor, a window or a number, got {arg!r}"
+                    f"{self.name}: argument {parameter.name} must be a tensor, a window or a number, "
+                    f"got {arg!r}"
                 )
 
     def accesses(self, args) -> list[tuple]:
@@ -210,5 +227,3 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
-
-

@@ -58,7 +58,9 @@ class _Direction:
         if isinstance(item, type) and issubclass(item, Tensor):
             item = Annotation("distributed" if issubclass(item, DistributedTensor) else "tensor", None, None)
         if not isinstance(item, Annotation):
-            raise InvalidOperationError(f"pl.{self._direction.title()}[...] takes a tensor annotation, got {item!r}")
+            raise InvalidOperationError(
+                f"pl.{self._direction.title()}[...] takes a tensor annotation, got {item!r}"
+            )
         return item._replace(direction=self._direction)
 
     def __repr__(self) -> str:
@@ -158,10 +160,14 @@ class Layout:
             else:
                 index = dim_value(item)
                 if not 0 <= index < size:
-                    raise KernelError(f"out of bounds: {self.name}[{index}] on axis {axis}, which holds [0, {size})")
+                    raise KernelError(
+                        f"out of bounds: {self.name}[{index}] on axis {axis}, which holds [0, {size})"
+                    )
                 base += index * stride
         text = ", ".join(
-            f"{'' if k.start is None else k.start}:{'' if k.stop is None else k.stop}" if isinstance(k, slice) else str(k)
+            f"{'' if k.start is None else k.start}:{'' if k.stop is None else k.stop}"
+            if isinstance(k, slice)
+            else str(k)
             for k in key
         )
         found = Layout(f"{self.name}[{text}]", tuple(shape), self.dtype, base, tuple(strides))
@@ -191,15 +197,19 @@ class Layout:
             if o < 0 or o + s > size:
                 raise KernelError(
                     f"out of bounds: {what} touches [{o}, {o + s}) of axis {axis} of {self.name}, "
-                    f"which holds [0, {size}) (shape {list(self.shape)}, offsets {list(offsets)}, extent {list(shape)})"
+                    f"which holds [0, {size}) (shape {list(self.shape)}, offsets {list(offsets)}, "
+                    f"extent {list(shape)})"
                 )
         spans = tuple(
-            tuple(a[1:]) for a in region_accesses(None, self.base, self.strides, self.dtype.itemsize, offsets, shape)
+            tuple(a[1:])
+            for a in region_accesses(None, self.base, self.strides, self.dtype.itemsize, offsets, shape)
         )
         nbytes = self.dtype.itemsize
         for s in shape:
             nbytes *= s
-        region = Region(spans, tuple(slice(o, o + s) for o, s in zip(offsets, shape, strict=True)), nbytes, shape)
+        region = Region(
+            spans, tuple(slice(o, o + s) for o, s in zip(offsets, shape, strict=True)), nbytes, shape
+        )
         self._regions[(*offsets, *shape)] = region
         return region
 
@@ -209,9 +219,13 @@ class Tensor:
 
     ``pl.Tensor[[dims], dtype]`` is its annotation. Operations on it act on global memory in place and
     return the same handle.
+
+    Attributes:
+        array: numpy view of its bytes, None where the run keeps none.
+        dynamic: axes whose extents the running function declares with `pl.dynamic`.
     """
 
-    __slots__ = ("array", "layout", "memory")
+    __slots__ = ("array", "dynamic", "layout", "memory")
 
     def __class_getitem__(cls, item) -> Annotation:
         return _annotate("distributed" if issubclass(cls, DistributedTensor) else "tensor", item)
@@ -219,7 +233,7 @@ class Tensor:
     def __init__(self, memory: Memory, layout: Layout) -> None:
         self.memory = memory
         self.layout = layout
-        # None where the run keeps no bytes.
+        self.dynamic: tuple[int, ...] = ()
         self.array = memory.typed(layout.dtype.numpy, layout.base, layout.shape, layout.strides)
 
     @property
@@ -305,6 +319,7 @@ class DistributedTensor(Tensor):
         self.slices = window.slices(layout)
         own = self.slices[domain.rank]
         self.memory, self.layout, self.array = own.memory, own.layout, own.array
+        self.dynamic = ()
 
     def viewed(self, layout: Layout) -> DistributedTensor:
         """The same window seen through another layout."""

@@ -9,8 +9,8 @@ from sys import _getframe
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.frontend.dynamic import Dim, dim_value
 from a2a3sim.frontend.handles import Layout, row_major
-from a2a3sim.frontend.types import as_dtype
 from a2a3sim.frontend.recording import WindowBuffer, WindowView, host_context
+from a2a3sim.frontend.types import as_dtype
 
 __all__ = ["alloc_window_buffer", "window", "world_size"]
 
@@ -40,11 +40,15 @@ def alloc_window_buffer(size, *, dtype=None, name=None) -> WindowBuffer:
     """
     what = "pld.alloc_window_buffer"
     if name is not None:
-        raise ParserSyntaxError(f"{what}: name= is reserved; the window is called like the variable it is assigned to")
+        raise ParserSyntaxError(
+            f"{what}: name= is reserved; the window is called like the variable it is assigned to"
+        )
     context = host_context(what)
     if isinstance(size, (list, tuple)):
         if dtype is None:
-            raise InvalidOperationError(f"{what}: a shape needs its dtype, as in {what}({list(size)}, dtype=pl.FP32)")
+            raise InvalidOperationError(
+                f"{what}: a shape needs its dtype, as in {what}({list(size)}, dtype=pl.FP32)"
+            )
         dtype = as_dtype(dtype)
         shape = [dim_value(s) for s in size]
         if not shape or any(s <= 0 for s in shape):
@@ -72,7 +76,9 @@ def window(buffer, shape, *, dtype) -> WindowView:
     """
     what = "pld.window"
     if not isinstance(buffer, WindowBuffer):
-        raise InvalidOperationError(f"{what}: takes a window buffer (pld.alloc_window_buffer), got {buffer!r}")
+        raise InvalidOperationError(
+            f"{what}: takes a window buffer (pld.alloc_window_buffer), got {buffer!r}"
+        )
     host_context(what)
     dtype = as_dtype(dtype)
     extents = tuple(dim_value(s) for s in shape)
@@ -83,7 +89,8 @@ def window(buffer, shape, *, dtype) -> WindowView:
         nbytes *= s
     if nbytes > buffer.nbytes:
         raise InvalidOperationError(
-            f"{what}: a view {list(extents)} of {dtype!r} needs {nbytes} B, but {buffer.name} has {buffer.nbytes} B"
+            f"{what}: a view {list(extents)} of {dtype!r} needs {nbytes} B, but {buffer.name} has "
+            f"{buffer.nbytes} B"
         )
     buffer.viewed = True
     buffer.dtypes.add(dtype)

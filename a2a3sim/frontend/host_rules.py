@@ -1,4 +1,4 @@
-"""What the language demands of a host body as it is written: where windows are allocated, what device= may be."""
+"""What the language demands of a host body's text: where windows are allocated, what device= may be."""
 
 from __future__ import annotations
 
@@ -40,7 +40,13 @@ def _check_allocations(fn, body: ast.FunctionDef) -> None:
     what = "pld.alloc_window_buffer"
     assigned: dict[int, str] = {}
     for node in ast.walk(body):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
         if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(node.value, ast.Call):
             assigned[id(node.value)] = targets[0].id
     seen: set[str] = set()
@@ -50,10 +56,18 @@ def _check_allocations(fn, body: ast.FunctionDef) -> None:
         name = assigned.get(id(node))
         if name is None:
             raise _error(
-                ParserSyntaxError, fn, node, f"{what} must be the right side of a plain assignment, as in buf = {what}(…)"
+                ParserSyntaxError,
+                fn,
+                node,
+                f"{what} must be the right side of a plain assignment, as in buf = {what}(…)",
             )
         if name in seen:
-            raise _error(ParserSyntaxError, fn, node, f"{what}: {name} is allocated twice; each window needs its own name")
+            raise _error(
+                ParserSyntaxError,
+                fn,
+                node,
+                f"{what}: {name} is allocated twice; each window needs its own name",
+            )
         seen.add(name)
 
 
@@ -67,7 +81,9 @@ def _check_devices(fn, body: ast.FunctionDef) -> None:
                     loops[name.id] = node
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                assigned.update(n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+                assigned.update(
+                    n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                )
     for node in ast.walk(body):
         if not isinstance(node, ast.Call):
             continue
@@ -79,7 +95,8 @@ def _check_devices(fn, body: ast.FunctionDef) -> None:
                         ParserTypeError,
                         fn,
                         keyword.value,
-                        f"device= of {_called(node)} must be a constant or the variable of a pl.range loop with step 1, "
+                        f"device= of {_called(node)} must be a constant or the variable of a pl.range "
+                        "loop with step 1, "
                         f"got {ast.unparse(keyword.value)}{problem}",
                     )
 
@@ -87,7 +104,9 @@ def _check_devices(fn, body: ast.FunctionDef) -> None:
 def _bad_device(value: ast.expr, loops: dict[str, ast.For], assigned: set[str]) -> str:
     """Why an expression is no device, or an empty string."""
     if isinstance(value, ast.Constant):
-        return "" if isinstance(value.value, int) and not isinstance(value.value, bool) else ", which is no rank"
+        return (
+            "" if isinstance(value.value, int) and not isinstance(value.value, bool) else ", which is no rank"
+        )
     if not isinstance(value, ast.Name):
         return ", an expression"
     loop = loops.get(value.id)

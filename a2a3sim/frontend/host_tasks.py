@@ -47,7 +47,8 @@ def check_sub_worker_arguments(function, args) -> None:
     for arg, parameter in zip(args, function.parameters, strict=True):
         if not isinstance(arg, (HostTensor, int, float)):
             raise InvalidOperationError(
-                f"{function.name}: argument {parameter.name} of a sub-worker must be a host tensor or a number, "
+                f"{function.name}: argument {parameter.name} of a sub-worker must be a host tensor or a "
+                "number, "
                 f"got {arg!r}"
             )
 

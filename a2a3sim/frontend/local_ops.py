@@ -17,7 +17,9 @@ __all__ = ["described", "full", "load", "need_tensor", "need_tile", "place", "st
 def need_tensor(what: str, role: str, value) -> Tensor:
     """A tensor in global memory, or InvalidOperationError."""
     if not isinstance(value, Tensor):
-        raise InvalidOperationError(f"{what}: {role} must be a tensor in global memory, got {described(value)}")
+        raise InvalidOperationError(
+            f"{what}: {role} must be a tensor in global memory, got {described(value)}"
+        )
     return value
 
 
@@ -77,7 +79,8 @@ def place(what: str, tile: Tile, tensor: Tensor, offsets, shapes=None):
     """The region of ``tensor`` that a tile's valid part covers at ``offsets``; leading axes may be added."""
     if tile.dtype is not tensor.layout.dtype:
         raise InvalidOperationError(
-            f"{what}: the tile is {tile.dtype!r} but {tensor.name} is {tensor.layout.dtype!r}; pl.cast it first"
+            f"{what}: the tile is {tile.dtype!r} but {tensor.name} is {tensor.layout.dtype!r}; pl.cast "
+            "it first"
         )
     extent = tile.valid if shapes is None else tuple(dim_value(s) for s in shapes)
     rank = len(tensor.layout.shape)

@@ -51,7 +51,8 @@ class CarriedLoop:
                 )
             if len(self.given) != len(self._values):
                 raise InvalidOperationError(
-                    f"{self._what} carries {len(self._values)} values, but pl.yield_ was given {len(self.given)}"
+                    f"{self._what} carries {len(self._values)} values, but pl.yield_ was given "
+                    f"{len(self.given)}"
                 )
             self._values = self.given
 
@@ -74,20 +75,22 @@ def _loop(what: str):
 
 
 pl_range = _loop("pl.range")
-pl_range.__doc__ = """``pl.range(stop)``, ``(start, stop)`` or ``(start, stop, step)``: a loop on the scalar pipe.
+pl_range.__doc__ = """``pl.range(stop)``, ``(start, stop)``, ``(start, stop, step)``: a loop.
 
     Args:
         init_values: values that the loop carries; it then hands out ``(index, values)``, and each trip ends
             with ``pl.yield_`` of the next trip's values.
     """
 parallel = _loop("pl.parallel")
-parallel.__doc__ = """As `pl_range`. Its trips are independent for the machine's scheduler; here they run in order."""
+parallel.__doc__ = (
+    """As `pl_range`. Its trips are independent for the machine's scheduler; here they run in order."""
+)
 unroll = _loop("pl.unroll")
 unroll.__doc__ = """As `pl_range`. Unrolled at compile time on the machine."""
 
 
 def yield_(*values):
-    """Hand values to the next trip of the innermost loop that carries any, or out of a branch; returns them."""
+    """Hand values to the next trip of the innermost loop that carries any, or out of a branch."""
     running = _running.get()
     if running:
         running[-1].given = values

@@ -1,4 +1,4 @@
-"""Names of the language that are not here: unsupported ones say so when used, unknown ones name the nearest."""
+"""Names that are not here: unsupported ones say so when used, unknown ones name the nearest."""
 
 from __future__ import annotations
 

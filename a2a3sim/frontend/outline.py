@@ -53,7 +53,12 @@ def _store(name: str) -> ast.Name:
 
 
 def _names(nodes, context) -> set[str]:
-    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
+    return {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, context)
+    }
 
 
 def _one_item_each(function: ast.FunctionDef) -> None:
@@ -85,7 +90,9 @@ class _Rewriter:
         self.locals = {*code.co_varnames, *code.co_cellvars}
         names = names_in(code)
         self.graph = "defer_wait" in names or any(
-            isinstance(n, ast.Call) and self._means(n.func, self.at) and any(k.arg == "deps" for k in n.keywords)
+            isinstance(n, ast.Call)
+            and self._means(n.func, self.at)
+            and any(k.arg == "deps" for k in n.keywords)
             for n in ast.walk(node)
         )
         _one_item_each(node)
@@ -93,7 +100,7 @@ class _Rewriter:
         self.taken = {id(n): self._traffic(node, n) for n in ast.walk(node) if self._is_block(n)}
 
     def _traffic(self, function: ast.FunctionDef, block: ast.With) -> tuple:
-        """The local names that a block loads, that others load from it, that it reads and writes as tensors."""
+        """Local names that a block loads, that others load from it, that it reads and writes as tensors."""
         loaded = _names(block.body, ast.Load) & self.locals
         inside = {id(n) for s in block.body for n in ast.walk(s)}
         outside = {
@@ -103,7 +110,9 @@ class _Rewriter:
         }
         outs = _names(block.body, ast.Store) & self.locals & outside
         reads, writes = directions(block.body, self._callee)
-        return tuple(tuple(sorted(names)) for names in (loaded, outs, reads & self.locals, writes & self.locals))
+        return tuple(
+            tuple(sorted(names)) for names in (loaded, outs, reads & self.locals, writes & self.locals)
+        )
 
     def _is_block(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.With):
@@ -153,9 +162,9 @@ class _Rewriter:
         """After a loop without a single trip, the names of its yield hold the initial values."""
         target = None
         for statement in body:
-            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-                if self._means(statement.value.func, self.carry):
-                    target = statement.targets[0]
+            called = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+            if called and self._means(statement.value.func, self.carry):
+                target = statement.targets[0]
         if target is None:
             return [loop]
         self.count += 1
@@ -180,7 +189,11 @@ class _Rewriter:
         body = self.statements(block.body)
         name, result = f"block_{number}_at_line_{block.lineno}", f"__a2a3sim_result_{number}"
         unbound = [
-            ast.If(ast.Compare(_load(p), [ast.Is()], [_load(_UNBOUND)]), [ast.Delete([ast.Name(p, ast.Del())])], [])
+            ast.If(
+                ast.Compare(_load(p), [ast.Is()], [_load(_UNBOUND)]),
+                [ast.Delete([ast.Name(p, ast.Del())])],
+                [],
+            )
             for p in loaded
         ]
         arguments = ast.arguments(
@@ -230,7 +243,8 @@ class _Rewriter:
             )
             if left:
                 error = ParserSyntaxError(
-                    f"{shown(self.fn.__code__.co_filename)}:{statement.lineno}: a pl.at block is a task of its own "
+                    f"{shown(self.fn.__code__.co_filename)}:{statement.lineno}: a pl.at block is a task "
+                    "of its own "
                     f"and cannot be left by {type(statement).__name__.lower()}"
                 )
                 error.located = True

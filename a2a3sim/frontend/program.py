@@ -36,7 +36,9 @@ class Program:
         functions = self.__dict__.get("functions", {})
         if name in functions:
             return _Method(functions[name], self)
-        raise AttributeError(f"program {self.__dict__.get('name')} has no function {name!r}: {', '.join(functions)}")
+        raise AttributeError(
+            f"program {self.__dict__.get('name')} has no function {name!r}: {', '.join(functions)}"
+        )
 
     @property
     def entries(self) -> list[Function]:
@@ -52,7 +54,8 @@ class Program:
             hosts = [f for f in hosts if id(f) not in called]
         if len(hosts) > 1:
             raise ParserSyntaxError(
-                f"program {self.name} must have one host entry (level=HOST, role=Orchestrator), found {len(hosts)}"
+                f"program {self.name} must have one host entry (level=HOST, role=Orchestrator), found "
+                f"{len(hosts)}"
             )
         if hosts:
             return hosts
@@ -60,7 +63,8 @@ class Program:
         found = found or [f for f in functions if f.declared == "opaque" and id(f) not in called]
         if not found:
             raise ParserSyntaxError(
-                f"program {self.name} must have a host entry (level=HOST, role=Orchestrator) or an orchestration, "
+                f"program {self.name} must have a host entry (level=HOST, role=Orchestrator) or an "
+                "orchestration, "
                 f"found only {', '.join(map(repr, functions))}"
             )
         return found
@@ -86,7 +90,7 @@ def _takes_self(declared: _Declared) -> bool:
 def function(
     func=None,
     *,
-    type=FunctionType.Opaque,  # noqa: A002 - PyPTO's keyword
+    type=FunctionType.Opaque,
     level=None,
     role=None,
     attrs=None,
@@ -104,7 +108,9 @@ def function(
         ParserSyntaxError: a combination that means nothing here.
     """
     if external_source is not None:
-        raise ParserSyntaxError("pl.function: external_source is not supported; write the kernel in the language")
+        raise ParserSyntaxError(
+            "pl.function: external_source is not supported; write the kernel in the language"
+        )
 
     def declare(fn):
         if level is Level.HOST:

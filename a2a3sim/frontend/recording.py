@@ -12,13 +12,13 @@ from functools import partial
 
 import numpy as np
 
-from a2a3sim.frontend.arguments import HostBuffer, HostTensor
 from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxError, ParserTypeError
+from a2a3sim.frontend.arguments import HostBuffer, HostTensor
 from a2a3sim.frontend.collective_task import Collective, domains_of
 from a2a3sim.frontend.context import current
 from a2a3sim.frontend.dynamic import dim_value
-from a2a3sim.frontend.host_tasks import HostTask, check_sub_worker_arguments
 from a2a3sim.frontend.handles import Layout, row_major
+from a2a3sim.frontend.host_tasks import HostTask, check_sub_worker_arguments
 from a2a3sim.frontend.types import INT32, DataType
 
 __all__ = ["Dispatch", "HostContext", "Recording", "WindowBuffer", "WindowView", "host_context"]
@@ -119,7 +119,9 @@ class Recording:
         domains = domains_of([t for t in self.tasks if isinstance(t, Collective)], devices)
         for buffer, found in devices.items():
             if not buffer.viewed:
-                raise InternalError(f"window buffer {buffer.name} is allocated but never viewed by pld.window")
+                raise InternalError(
+                    f"window buffer {buffer.name} is allocated but never viewed by pld.window"
+                )
             if not found:
                 raise InternalError(
                     f"window buffer {buffer.name} is never passed to a dispatch, so no rank would have it"
@@ -224,10 +226,13 @@ class HostContext:
 
     def _sub_work(self, function, owner, args, device, site) -> None:
         if device is not None:
-            raise ParserTypeError(f"device= belongs to orchestrations, {function.name} is a sub-worker on the host")
+            raise ParserTypeError(
+                f"device= belongs to orchestrations, {function.name} is a sub-worker on the host"
+            )
         if not self.sub_workers:
             raise InvalidOperationError(
-                f"the host body calls the sub-worker {function.name}: num_sub_workers must be at least 1, got 0"
+                f"the host body calls the sub-worker {function.name}: num_sub_workers must be at least "
+                "1, got 0"
             )
         check_sub_worker_arguments(function, args)
         tasks = self.recording.tasks
@@ -265,6 +270,19 @@ class HostContext:
                 )
         tasks = self.recording.tasks
         tasks.append(Dispatch(len(tasks), function, owner, tuple(args), device, site=site))
+
+    def check_readable(self, tensor: HostTensor) -> None:
+        """InvalidOperationError if a task writes the tensor: the body runs before all of its tasks."""
+        for task in self.recording.tasks:
+            if isinstance(task, Collective):
+                continue
+            for other, _, writes in task.function.accesses(task.args):
+                if writes and isinstance(other, HostTensor) and other.buffer is tensor.buffer:
+                    raise InvalidOperationError(
+                        f"the host body reads an element of {tensor.name}, which {task.function.name} "
+                        "writes, but it "
+                        "runs before its tasks: let a sub-worker or an orchestration read it"
+                    )
 
     def created(self, name: str, shape, dtype) -> HostTensor:
         """A host intermediate (`pl.create_tensor`), zero-filled."""

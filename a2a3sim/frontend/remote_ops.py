@@ -84,9 +84,12 @@ def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
         extent = region.shape
         if extent != tuple(shape):
             extent = tuple(dim_value(s) for s in shape)
-            if len(extent) != len(region.shape) or any(v > s for v, s in zip(region.shape, extent, strict=True)):
+            if len(extent) != len(region.shape) or any(
+                v > s for v, s in zip(region.shape, extent, strict=True)
+            ):
                 raise InvalidOperationError(
-                    f"pld.tile.remote_load: valid_shape {list(region.shape)} must fit into shape {list(extent)}"
+                    f"pld.tile.remote_load: valid_shape {list(region.shape)} must fit into shape "
+                    f"{list(extent)}"
                 )
     domain = target.domain
     other = None if peer == domain.rank else domain.devices[peer]
@@ -101,7 +104,9 @@ def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) ->
         KernelError: no such peer, out of bounds, or the machine cannot add this dtype.
     """
     frame = _getframe(1)
-    return _push("pld.tile.remote_store", src_tile, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+    return _push(
+        "pld.tile.remote_store", src_tile, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
+    )
 
 
 def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
@@ -112,7 +117,9 @@ def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) 
         KernelError: no such peer, out of bounds, or the tensor exceeds UB.
     """
     frame = _getframe(1)
-    return _push_tensor("pld.tensor.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+    return _push_tensor(
+        "pld.tensor.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
+    )
 
 
 def remote_store_any(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
@@ -125,7 +132,9 @@ def remote_store_any(src, target, peer, offsets, *, atomic=AtomicType.None_) -> 
 def _push_tensor(what: str, src, target, peer, offsets, atomic, site) -> DistributedTensor:
     need_tensor(what, "src", src)
     if isinstance(src, DistributedTensor):
-        raise InvalidOperationError(f"{what}: src must be a plain tensor, got the window {src.name}; use pld.tensor.put")
+        raise InvalidOperationError(
+            f"{what}: src must be a plain tensor, got the window {src.name}; use pld.tensor.put"
+        )
     need_window(what, "target", target)
     return _push(what, whole(kernel_context(what), site, what, src), target, peer, offsets, atomic, site)
 
@@ -158,7 +167,9 @@ def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape)
     """Offsets and extent of a copy: the full slices, or the three region arguments together."""
     given = [a is not None for a in (dst_offsets, src_offsets, shape)]
     if any(given) and not all(given):
-        raise InvalidOperationError(f"{what}: give dst_offsets, src_offsets and shape together or none of them")
+        raise InvalidOperationError(
+            f"{what}: give dst_offsets, src_offsets and shape together or none of them"
+        )
     if src.dtype is not dst.dtype:
         raise InvalidOperationError(f"{what}: src is {src.dtype!r} but dst is {dst.dtype!r}")
     if len(src.shape) != len(dst.shape):
@@ -168,7 +179,8 @@ def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape)
     if not any(given):
         if src.shape != dst.shape:
             raise InvalidOperationError(
-                f"{what}: a full-slice copy needs equal shapes, got src {list(src.shape)} and dst {list(dst.shape)}; "
+                f"{what}: a full-slice copy needs equal shapes, got src {list(src.shape)} and dst "
+                f"{list(dst.shape)}; "
                 "give dst_offsets, src_offsets and shape"
             )
         zeros = (0,) * len(src.shape)
@@ -181,7 +193,7 @@ def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape)
 
 
 def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, rows: int, cols: int):
-    """Cut a copy into staging tiles of at most ``rows`` x ``cols`` of [product of leading axes, last axis]."""
+    """Cut a copy into staging tiles of ``rows`` x ``cols`` of [product of leading axes, last axis]."""
     # Both regions are checked whole first, so that an error names what the program asked for.
     src_all = src.region(f"{what} src", src_offsets, shape)
     dst_all = dst.region(f"{what} dst", dst_offsets, shape)
@@ -221,11 +233,30 @@ def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, row
     return chunks
 
 
-def _copy(what, kind, ctx, site, src, src_peer, dst, dst_peer, regions, chunk_rows, chunk_cols, pipeline, add):
+def _check_dynamic(what: str, tensors, region: tuple, chunk_rows, chunk_cols) -> None:
+    """A whole slice whose extents are only known at run time needs a staging tile that is known before."""
+    if any(part is not None for part in region):
+        return
+    for tensor in tensors:
+        last = len(tensor.layout.shape) - 1
+        for axis in tensor.dynamic:
+            name, given = ("chunk_cols", chunk_cols) if axis == last else ("chunk_rows", chunk_rows)
+            if not given:
+                raise InvalidOperationError(
+                    f"{what}: axis {axis} of {tensor.name} is dynamic, so {name} must be given (> 0), "
+                    f"got {given!r}"
+                )
+
+
+def _copy(
+    what, kind, ctx, site, src, src_peer, dst, dst_peer, regions, chunk_rows, chunk_cols, pipeline, add
+):
     rows = _chunk(what, "chunk_rows", chunk_rows)
     cols = _chunk(what, "chunk_cols", chunk_cols)
     if pipeline and not (rows and cols):
-        raise InvalidOperationError(f"{what}: pipeline=True needs chunk_rows and chunk_cols > 0, got {rows} and {cols}")
+        raise InvalidOperationError(
+            f"{what}: pipeline=True needs chunk_rows and chunk_cols > 0, got {rows} and {cols}"
+        )
     dst_offsets, src_offsets, shape = _rectangles(what, dst.layout, src.layout, *regions)
     chunks = _chunks(what, dst.layout, src.layout, dst_offsets, src_offsets, shape, rows, cols)
     demands.copy(ctx, site, kind, (src, None, src_peer), (dst, None, dst_peer), chunks, bool(pipeline), add)
@@ -262,6 +293,7 @@ def put(
     if add:
         ctx.machine.check_atomic(what, src.layout.dtype)
     regions = (dst_offsets, src_offsets, shape)
+    _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
     other = _remote(dst, dim_value(peer))
     site = (frame.f_code, frame.f_lasti)
     _copy(what, "put", ctx, site, src, None, there, other, regions, chunk_rows, chunk_cols, pipeline, add)
@@ -288,6 +320,7 @@ def get(
     frame = _getframe(1)
     there = src.peer(what, peer)
     regions = (dst_offsets, src_offsets, shape)
+    _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
     other = _remote(src, dim_value(peer))
     site = (frame.f_code, frame.f_lasti)
     _copy(what, "get", ctx, site, there, other, dst, None, regions, chunk_rows, chunk_cols, pipeline, False)

@@ -25,7 +25,9 @@ def _element(what: str, tensor: Tensor, offset):
     flat = dim_value(offset)
     size = int(np.prod(layout.shape))
     if not 0 <= flat < size:
-        raise KernelError(f"out of bounds: {what} of element {flat} of {tensor.name}, which holds [0, {size})")
+        raise KernelError(
+            f"out of bounds: {what} of element {flat} of {tensor.name}, which holds [0, {size})"
+        )
     return layout.region(what, [int(i) for i in np.unravel_index(flat, layout.shape)], ones)
 
 
@@ -81,7 +83,9 @@ def _read_tile(what: str, tile: Tile, offset):
     core.hold(tile.op)
     core.sync()
     if tile.data is None:
-        raise KernelError(f"a timing-only run keeps no bytes of tiles, but the program reads a scalar from {tile!r}")
+        raise KernelError(
+            f"a timing-only run keeps no bytes of tiles, but the program reads a scalar from {tile!r}"
+        )
     if isinstance(offset, (list, tuple)):
         index = tuple(dim_value(o) for o in offset)
     else:
@@ -118,7 +122,10 @@ def _write(what: str, dst, offset, value, site) -> Tensor:
         demands.write_scalar(context, site, dst, region, number)
     else:
         context.run_small(
-            "write", lambda ctx: demands.write_scalar(ctx, site, dst, region, number), [(dst, False, True)], site
+            "write",
+            lambda ctx: demands.write_scalar(ctx, site, dst, region, number),
+            [(dst, False, True)],
+            site,
         )
     return dst
 

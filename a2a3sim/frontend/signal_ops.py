@@ -36,7 +36,9 @@ def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
     frame = _getframe(1)
     there = target.peer(what, peer)
     if type(op) is not NotifyOp:
-        raise InvalidOperationError(f"{what}: op must be pld.NotifyOp.AtomicAdd or pld.NotifyOp.Set, got {op!r}")
+        raise InvalidOperationError(
+            f"{what}: op must be pld.NotifyOp.AtomicAdd or pld.NotifyOp.Set, got {op!r}"
+        )
     cell = there.layout.cell(what, offsets)
     if type(value) is not int:
         value = dim_value(value)
@@ -71,18 +73,20 @@ def wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
 
 
 def defer_wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
-    """Hold back the end of the task it stands in until a cell of the own slice is >= ``expected``; no core waits.
+    """Hold back the end of its task until a cell of the own slice is >= ``expected``; no core waits.
 
     Raises:
-        InvalidOperationError: not in a ``pl.at(CORE_GROUP)`` block of its own, more than 64 conditions, a view
-            instead of a parameter, another comparison than Ge, or no constant in [0, 2^31 - 1].
+        InvalidOperationError: not in a ``pl.at(CORE_GROUP)`` block of its own, more than 64 conditions, a
+            view instead of a parameter, another comparison than Ge, or no constant in [0, 2^31 - 1].
     """
     what = "pld.system.defer_wait"
     need_window(what, "signal", signal)
     ctx = kernel_context(what)
     frame = _getframe(1)
     if ctx.deferred is None:
-        raise InvalidOperationError(f"{what}: belongs into a pl.at(level=pl.Level.CORE_GROUP) block of its own")
+        raise InvalidOperationError(
+            f"{what}: belongs into a pl.at(level=pl.Level.CORE_GROUP) block of its own"
+        )
     if signal.layout.part:
         raise InvalidOperationError(f"{what}: signal must be a parameter, got the view {signal.name}")
     if cmp is not WaitCmp.Ge:
@@ -92,7 +96,9 @@ def defer_wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
         raise InvalidOperationError(f"{what}: expected must be a constant in [0, {_INT32_MAX}], got {shown}")
     ctx.deferred += 1
     if ctx.deferred > _CONDITIONS:
-        raise InvalidOperationError(f"{what}: a task takes at most {_CONDITIONS} conditions, this is one more")
+        raise InvalidOperationError(
+            f"{what}: a task takes at most {_CONDITIONS} conditions, this is one more"
+        )
     cell = signal.layout.cell(what, offsets)
     demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, cell, expected, True)
     return signal

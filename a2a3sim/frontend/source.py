@@ -26,7 +26,9 @@ def syntax_tree(fn) -> ast.FunctionDef | None:
         return None
     try:
         # A method is indented; the added line makes that a block.
-        module = ast.parse("if True:\n" + "".join(lines)) if lines[0][:1].isspace() else ast.parse("".join(lines))
+        module = (
+            ast.parse("if True:\n" + "".join(lines)) if lines[0][:1].isspace() else ast.parse("".join(lines))
+        )
     except SyntaxError:
         return None
     indented = lines[0][:1].isspace()
@@ -73,7 +75,9 @@ def rebuilt(fn, node: ast.FunctionDef, helpers: dict[str, object]):
     node.args.kw_defaults = [None if d is None else ast.Constant(None) for d in node.args.kw_defaults]
     factory = ast.FunctionDef(
         name="factory",
-        args=ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in free], kwonlyargs=[], kw_defaults=[], defaults=[]),
+        args=ast.arguments(
+            posonlyargs=[], args=[ast.arg(n) for n in free], kwonlyargs=[], kw_defaults=[], defaults=[]
+        ),
         body=[node, ast.Return(ast.Name(node.name, ast.Load()))],
         decorator_list=[],
     )
@@ -85,7 +89,9 @@ def rebuilt(fn, node: ast.FunctionDef, helpers: dict[str, object]):
     inner = next(c for c in outer.co_consts if hasattr(c, "co_name") and c.co_name == node.name)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     cells.update((name, CellType(value)) for name, value in helpers.items())
-    made = FunctionType(inner, fn.__globals__, fn.__name__, fn.__defaults__, tuple(cells[n] for n in inner.co_freevars))
+    made = FunctionType(
+        inner, fn.__globals__, fn.__name__, fn.__defaults__, tuple(cells[n] for n in inner.co_freevars)
+    )
     made.__kwdefaults__ = fn.__kwdefaults__
     made.__doc__ = fn.__doc__
     return made

@@ -63,7 +63,9 @@ def mapped(context, site, name: str, operands: tuple, dtype, compute):
     """
     what = f"pl.{name}"
     if context.level == "kernel":
-        return compute(context, *(whole(context, site, what, o) if isinstance(o, Tensor) else o for o in operands))
+        return compute(
+            context, *(whole(context, site, what, o) if isinstance(o, Tensor) else o for o in operands)
+        )
     shape = operands[0].layout.shape
     for other in operands[1:]:
         if other.layout.shape != shape:
@@ -73,13 +75,17 @@ def mapped(context, site, name: str, operands: tuple, dtype, compute):
     result = context.created(name, shape, dtype)
 
     def kernel(ctx) -> None:
-        for offsets, extent in pieces(shape, _limit(ctx, operands[0].layout.dtype.itemsize, 2 * len(operands) + 2)):
+        for offsets, extent in pieces(
+            shape, _limit(ctx, operands[0].layout.dtype.itemsize, 2 * len(operands) + 2)
+        ):
             tiles = [
                 demands.load(ctx, site, "load", o, o.layout.region(what, offsets, extent), extent, None)
                 for o in operands
             ]
             tile = compute(ctx, *tiles)
-            demands.store(ctx, site, "store", tile, result, result.layout.region(what, offsets, extent), None, False)
+            demands.store(
+                ctx, site, "store", tile, result, result.layout.region(what, offsets, extent), None, False
+            )
 
     context.run_small(name, kernel, [*((o, True, False) for o in operands), (result, False, True)], site)
     return result
@@ -123,7 +129,9 @@ def _key(what: str, rank: int, offset, shape, drop_dims) -> tuple:
     dropped = {dim_value(d) for d in drop_dims or ()}
     for axis in dropped:
         if not 0 <= axis < rank or extents[axis] != 1:
-            raise InvalidOperationError(f"{what}: drop_dims must name axes of extent 1, got {axis} of {list(extents)}")
+            raise InvalidOperationError(
+                f"{what}: drop_dims must name axes of extent 1, got {axis} of {list(extents)}"
+            )
     return tuple(
         o if axis in dropped else slice(o, o + s)
         for axis, (o, s) in enumerate(zip(offsets, extents, strict=True))
@@ -133,8 +141,8 @@ def _key(what: str, rank: int, offset, shape, drop_dims) -> tuple:
 def slice_of(t, shape, offset, valid_shape=None, drop_dims=None, pad_value=None, clamp=False):
     """A part of a tensor or tile.
 
-    In a host body and in an orchestration it is a view of the same bytes; in a kernel a tensor's part is loaded
-    into a tile, and a tile's part is a tile.
+    In a host body and in an orchestration it is a view of the same bytes; in a kernel a tensor's part is
+    loaded into a tile, and a tile's part is a tile.
 
     Args:
         valid_shape: the part of it that holds values, from its first element on.
@@ -148,7 +156,9 @@ def slice_of(t, shape, offset, valid_shape=None, drop_dims=None, pad_value=None,
     what = "pl.slice"
     frame = _getframe(1)
     if pad_value is not None:
-        raise InvalidOperationError(f"{what}: pad_value= is not supported; fill a tile and pl.assemble into it")
+        raise InvalidOperationError(
+            f"{what}: pad_value= is not supported; fill a tile and pl.assemble into it"
+        )
     if isinstance(t, Tile):
         return window_of(what, t, offset, shape, valid_shape, drop_dims)
     if not isinstance(t, (Tensor, HostTensor, WindowView)):
@@ -165,7 +175,9 @@ def slice_of(t, shape, offset, valid_shape=None, drop_dims=None, pad_value=None,
         tile = demands.load(context, (frame.f_code, frame.f_lasti), "load", t, region, extents, None)
         if not drop_dims:
             return tile
-        return window_of(what, tile, (0,) * len(extents), extents, tile.valid, tuple(dim_value(d) for d in drop_dims))
+        return window_of(
+            what, tile, (0,) * len(extents), extents, tile.valid, tuple(dim_value(d) for d in drop_dims)
+        )
     key = _key(what, len(layout.shape), offset, shape if valid_shape is None else valid_shape, drop_dims)
     view = layout.view(key)
     if isinstance(t, HostTensor):
@@ -191,10 +203,13 @@ def assemble(target, source, offset, *, atomic=AtomicType.None_):
 
 def _assemble(what: str, target, source, offset, atomic, site):
     if isinstance(target, HostTensor) and isinstance(source, HostTensor):
-        if _same_bytes(target.buffer, source.buffer, _target_view(what, target, source, offset), source.layout):
+        if _same_bytes(
+            target.buffer, source.buffer, _target_view(what, target, source, offset), source.layout
+        ):
             return target
         raise InvalidOperationError(
-            f"{what}: a host body has no data yet; pass {target.name}[...] to the task that makes {source.name}"
+            f"{what}: a host body has no data yet; pass {target.name}[...] to the task that makes "
+            f"{source.name}"
         )
     context = device_context(what)
     if isinstance(target, Tile):
@@ -253,7 +268,9 @@ def _copy(context, site, what: str, source: Tensor, target: Tensor, add: bool) -
         shape = source.layout.shape
         rank = len(target.layout.shape)
         for offsets, extent in pieces(shape, _limit(ctx, source.layout.dtype.itemsize, 4)):
-            tile = demands.load(ctx, site, "load", source, source.layout.region(what, offsets, extent), extent, None)
+            tile = demands.load(
+                ctx, site, "load", source, source.layout.region(what, offsets, extent), extent, None
+            )
             at = (0,) * (rank - len(shape)) + offsets[max(0, len(shape) - rank) :]
             demands.store(ctx, site, "store", tile, target, place(what, tile, target, at), None, add)
 

@@ -19,11 +19,13 @@ __all__ = ["TileView", "create", "insert", "matmul", "move", "reshape", "row_sum
 
 
 class TileView(Tile):
-    """A tile's bytes with other extents, or a part of them; it costs nothing and shares the tile's place in UB."""
+    """A tile's bytes with other extents, or a part of them, in the same place of UB; it costs nothing."""
 
     __slots__ = ("_base", "_index")
 
-    def __init__(self, base: Tile, shape: tuple[int, ...], index: tuple | None, valid: tuple[int, ...]) -> None:
+    def __init__(
+        self, base: Tile, shape: tuple[int, ...], index: tuple | None, valid: tuple[int, ...]
+    ) -> None:
         self._base = base
         self._index = index
         self.shape = shape
@@ -85,11 +87,14 @@ def window_of(what: str, tile: Tile, offset, shape, valid_shape=None, drop_dims=
     offsets = tuple(dim_value(o) for o in offset)
     if not len(offsets) == len(extents) == len(tile.shape):
         raise InvalidOperationError(
-            f"{what}: the tile has rank {len(tile.shape)}, got offset {list(offsets)} and shape {list(extents)}"
+            f"{what}: the tile has rank {len(tile.shape)}, got offset {list(offsets)} and shape "
+            f"{list(extents)}"
         )
     for axis, (o, s, size) in enumerate(zip(offsets, extents, tile.shape, strict=True)):
         if o < 0 or o + s > size:
-            raise KernelError(f"out of bounds: {what} takes [{o}, {o + s}) of axis {axis} of a tile {list(tile.shape)}")
+            raise KernelError(
+                f"out of bounds: {what} takes [{o}, {o + s}) of axis {axis} of a tile {list(tile.shape)}"
+            )
     valid = extents if valid_shape is None else tuple(dim_value(v) for v in valid_shape)
     left = tuple(max(0, min(v, t - o)) for v, t, o in zip(valid, tile.valid, offsets, strict=True))
     index = tuple(slice(o, o + s) for o, s in zip(offsets, extents, strict=True))
@@ -109,7 +114,9 @@ def insert(ctx, site, what: str, target: Tile, source: Tile, offset) -> Tile:
         )
     for axis, (o, s, size) in enumerate(zip(offsets, source.shape, target.shape, strict=True)):
         if o < 0 or o + s > size:
-            raise KernelError(f"out of bounds: {what} puts [{o}, {o + s}) into axis {axis} of a tile {list(target.shape)}")
+            raise KernelError(
+                f"out of bounds: {what} puts [{o}, {o + s}) into axis {axis} of a tile {list(target.shape)}"
+            )
     index = tuple(slice(o, o + s) for o, s in zip(offsets, source.shape, strict=True))
 
     def compute():
@@ -167,7 +174,14 @@ def move(tile, target_memory=MemorySpace.Vec, **others) -> Tile:
     frame = _getframe(1)
     valid = None if tile.valid == tile.shape else tile.valid
     return demands.vector(
-        ctx, (frame.f_code, frame.f_lasti), "copy", tile.dtype, tile.shape, (tile,), lambda: tile.data.copy(), valid
+        ctx,
+        (frame.f_code, frame.f_lasti),
+        "copy",
+        tile.dtype,
+        tile.shape,
+        (tile,),
+        lambda: np.array(tile.data),
+        valid,
     )
 
 
@@ -183,9 +197,13 @@ def matmul(lhs, rhs, out_dtype=None, a_trans=False, b_trans=False) -> Tile:
     need_tile(what, "lhs", lhs)
     need_tile(what, "rhs", rhs)
     if lhs.dtype is not rhs.dtype:
-        raise InvalidOperationError(f"{what}: operands must have one dtype, got {lhs.dtype!r} and {rhs.dtype!r}")
+        raise InvalidOperationError(
+            f"{what}: operands must have one dtype, got {lhs.dtype!r} and {rhs.dtype!r}"
+        )
     if len(lhs.shape) != 2 or len(rhs.shape) != 2:
-        raise InvalidOperationError(f"{what}: operands must be matrices, got {list(lhs.shape)} and {list(rhs.shape)}")
+        raise InvalidOperationError(
+            f"{what}: operands must be matrices, got {list(lhs.shape)} and {list(rhs.shape)}"
+        )
     (m, k), (k2, n) = (s[::-1] if t else s for s, t in ((lhs.shape, a_trans), (rhs.shape, b_trans)))
     if k != k2:
         raise InvalidOperationError(f"{what}: inner extents must be equal, got {k} and {k2}")

@@ -13,14 +13,14 @@ from a2a3sim.frontend.dynamic import dynamic
 from a2a3sim.frontend.handles import InOut, Out, Scalar, Tensor, Tile
 from a2a3sim.frontend.local_ops import full, load, store
 from a2a3sim.frontend.loops import parallel, unroll, yield_
-from a2a3sim.frontend.loops import pl_range as range  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.loops import pl_range as range
 from a2a3sim.frontend.names import Namespace, unknown_name
 from a2a3sim.frontend.program import Program, function, program
 from a2a3sim.frontend.scalars import const, read, write
-from a2a3sim.frontend.scalars import maximum as max  # noqa: A004 - PyPTO's name
-from a2a3sim.frontend.scalars import minimum as min  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.scalars import maximum as max
+from a2a3sim.frontend.scalars import minimum as min
 from a2a3sim.frontend.tensors import assemble, create_tensor
-from a2a3sim.frontend.tensors import slice_of as slice  # noqa: A004 - PyPTO's name
+from a2a3sim.frontend.tensors import slice_of as slice
 from a2a3sim.frontend.tiles import matmul, move
 from a2a3sim.frontend.types import (
     BF16,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a3sim.critical_path import summary
-from a2a3sim.reports.findings import finding_lines
+from a2a3sim.reports.findings import finding_lines, verdict_lines
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size, format_time
 
@@ -24,9 +24,11 @@ def summary_lines(run: RunResult) -> Iterator[str]:
     parts = [f"kernel {format_time(run.kernel_ps)}{why}", f"remote {format_size(run.max_remote_bytes)} per rank"]
     if run.numerics is not None:
         parts.append("numerics right" if run.numerics.ok else f"numerics WRONG: {run.numerics.explanation}")
-    counts = {s: sum(f.severity == s for f in run.findings) for s in ("error", "warning", "note")}
-    found = ", ".join(f"{n} {s}{'s' if n > 1 else ''}" for s, n in counts.items() if n)
+    open_ones = [f for f in run.findings if f.suppressed is None]
+    counts = {s: sum(f.severity == s for f in open_ones) for s in ("error", "warning", "note")}
+    counts["accepted"] = len(run.findings) - len(open_ones)
+    found = ", ".join(f"{n} {s}{'s' if n > 1 and s != 'accepted' else ''}" for s, n in counts.items() if n)
     parts.append(f"findings: {found or 'none'}")
     yield "  " + "; ".join(parts)
-    for line in finding_lines(run.findings):
+    for line in (*verdict_lines(run.verdict), *finding_lines(run.findings)):
         yield "  " + line

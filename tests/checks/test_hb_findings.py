@@ -13,7 +13,7 @@ def test_symmetric_findings_fold_into_one():
     race = findings[0]
     assert (race.ranks, race.count, len(race.pairs)) == ([0, 1, 2, 3], 12, 12)
     assert race.pairs[:3] == [(0, 1), (0, 2), (0, 3)]
-    assert "12 such cases on ranks 0..3" in race.message
+    assert "12 such pairs between every two of ranks 0..3" in race.message
 
 
 def test_lines_and_memory_objects_keep_findings_apart():
@@ -39,7 +39,8 @@ def test_subtype_follows_the_observed_order(seed):
     (race,) = s.check(seed)
     write, read = s.cores[0].ops[0].when, s.cores[1].ops[0].when
     assert race.subtype == ("RAW" if write < read else "WAR")
-    assert ("takes bytes" in race.message) == (write < read)
+    assert ("gets the old bytes" in race.message) == (write < read)
+    assert ("already overwritten" in race.message) == (write > read)
 
 
 def test_errors_come_before_warnings_and_notes():

@@ -70,7 +70,9 @@ def floats(*shape, seed=0, dtype=np.float32):
 
 def operations(program, *kinds):
     """(kind, rank) of the operations of the last run, lane by lane."""
-    return [(op.kind, op.lane.rank) for op in program.last_trace.operations() if not kinds or op.kind in kinds]
+    return [
+        (op.kind, op.lane.rank) for op in program.last_trace.operations() if not kinds or op.kind in kinds
+    ]
 
 
 def copy_tile(x, y):

@@ -24,7 +24,7 @@ def doubling(dtype=pl.FP32, ranks=2):
     @pl.program
     class Doubling:
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def negate(t: pl.InOut[whole]):  # noqa: N805
+        def negate(t: pl.InOut[whole]):
             kinds.append((type(t).__module__, str(t.dtype)))
             t[:] = -t
 
@@ -71,9 +71,11 @@ def test_other_arguments_are_refused(wrong):
 def test_dtypes_and_shapes_must_be_the_declared_ones():
     with pytest.raises(InvalidOperationError, match="argument x is declared FP32"):
         doubling()(np.zeros((2, 1, N), np.int32), np.zeros((2, 1, N), np.float32), config=MACHINE)
-    with pytest.raises(InvalidOperationError, match=r"argument x has shape \[2, 1, 8\] where \[2, 1, 16\] FP32"):
+    with pytest.raises(
+        InvalidOperationError, match=r"argument x has shape \[2, 1, 8\] where \[2, 1, 16\] FP32"
+    ):
         doubling()(floats(2, 1, 8), np.zeros((2, 1, N), np.float32), config=MACHINE)
-    with pytest.raises(InvalidOperationError, match="dtype must be one of fp32, .* got 'float64'"):
+    with pytest.raises(InvalidOperationError, match=r"dtype must be one of fp32, .* got 'float64'"):
         doubling()(np.zeros((2, 1, N)), np.zeros((2, 1, N), np.float32), config=MACHINE)
 
 

@@ -1,5 +1,7 @@
 """``pl.at`` blocks: anonymous tasks of the host and of an orchestration, task graphs, deferred completion."""
 
+# ruff: noqa: SIM117 - nested blocks are what is tested
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,9 @@ def on_every_rank(orchestration):
 
 def run_on(orchestration, ranks=1, machine="ideal"):
     """(x, y, compiled program) of a run."""
-    config = MACHINE.with_(machine=machine, distributed_config=DistributedConfig(device_ids=list(range(ranks))))
+    config = MACHINE.with_(
+        machine=machine, distributed_config=DistributedConfig(device_ids=list(range(ranks)))
+    )
     x, y = floats(ranks, 1, N), np.zeros((ranks, 1, N), np.float32)
     program = on_every_rank(orchestration).compile(x, y, config=config)
     program(x, y, config=config)
@@ -174,7 +178,7 @@ def test_a_deferred_wait_holds_back_its_task_and_no_core():
 
 
 def test_a_task_that_overwrites_what_an_earlier_one_reads_follows_it():
-    """Without the manual scope the publisher waits for the consumer, which waits for the publisher's signal."""
+    """Outside of a manual scope the publisher follows the consumer, which waits for its signal."""
 
     @pl.jit
     def orchestration(x: ROW, y: OUT, data: WINDOW, signal: SIGNAL):
@@ -219,7 +223,9 @@ def test_the_rules_of_deferred_waits():
     wait = pld.system.defer_wait
     rejected(lambda s, d, x: wait(s, [0, 0], 1, cmp=EQ), "cmp must be pld.WaitCmp.Ge")
     rejected(lambda s, d, x: wait(s, [0, 0], -1, cmp=GE), r"constant in \[0, 2147483647\], got -1")
-    rejected(lambda s, d, x: wait(s, [0, 0], pld.rank(pld.get_comm_ctx(d)), cmp=GE), "got the run-time value 0")
+    rejected(
+        lambda s, d, x: wait(s, [0, 0], pld.rank(pld.get_comm_ctx(d)), cmp=GE), "got the run-time value 0"
+    )
     rejected(lambda s, d, x: wait(s[1:3], [0, 0], 1, cmp=GE), "must be a parameter, got the view signal_buf")
     rejected(lambda s, d, x: wait(d, [0, 0], 1, cmp=GE), "signal cells are INT32, data_buf is FP32")
     rejected(lambda s, d, x: [wait(s, [0, 0], 0, cmp=GE) for _ in range(65)], "at most 64 conditions")
@@ -231,14 +237,14 @@ def test_a_deferred_wait_needs_a_block():
     def kernel(x: ROW, y: OUT, data: WINDOW, signal: SIGNAL):
         pld.system.defer_wait(signal, [0, 0], 1, cmp=GE)
 
-    with pytest.raises(InvalidOperationError, match="belongs into a pl.at"):
+    with pytest.raises(InvalidOperationError, match=r"belongs into a pl.at"):
         run_on(kernel)
 
 
 def test_blocks_refuse_what_means_nothing():
-    with pytest.raises(InvalidOperationError, match="level must be pl.Level.CORE_GROUP or pl.Level.CHIP"):
+    with pytest.raises(InvalidOperationError, match=r"level must be pl.Level.CORE_GROUP or pl.Level.CHIP"):
         pl.at(level=pl.Level.AIV)
-    with pytest.raises(InvalidOperationError, match="role must be pl.Role.Orchestrator at pl.Level.CHIP"):
+    with pytest.raises(InvalidOperationError, match=r"role must be pl.Role.Orchestrator at pl.Level.CHIP"):
         pl.at(level=pl.Level.CORE_GROUP, role=pl.Role.Orchestrator)
     with pytest.raises(InvalidOperationError, match="split= is not supported"):
         pl.at(level=pl.Level.CORE_GROUP, split=2)
@@ -256,7 +262,9 @@ def test_a_block_cannot_be_left_by_return():
             copy_tile(x, y)
             return y
 
-    with pytest.raises(ParserSyntaxError, match=r"test_blocks.py:\d+: a pl.at block .* cannot be left by return"):
+    with pytest.raises(
+        ParserSyntaxError, match=r"test_blocks.py:\d+: a pl.at block .* cannot be left by return"
+    ):
         run_on(orchestration)
 
 
@@ -268,7 +276,9 @@ def test_what_a_later_task_computes_is_not_available_before():
         with pl.at(level=pl.Level.CORE_GROUP):
             pl.store(tile, [0, 0], y)
 
-    with pytest.raises(InvalidOperationError, match="which has not run: let the block write a tensor instead"):
+    with pytest.raises(
+        InvalidOperationError, match="which has not run: let the block write a tensor instead"
+    ):
         run_on(orchestration)
 
 

@@ -123,7 +123,9 @@ def test_annotations_may_be_text():
 
 
 def test_annotations_that_mean_nothing():
-    with pytest.raises(InvalidOperationError, match="annotation of x, 'no_such_thing', cannot be evaluated: NameError"):
+    with pytest.raises(
+        InvalidOperationError, match="annotation of x, 'no_such_thing', cannot be evaluated: NameError"
+    ):
 
         @pl.jit
         def function(x: "no_such_thing"):  # noqa: F821
@@ -238,7 +240,7 @@ def test_programs_need_functions_and_one_host_entry():
         class Empty:
             pass
 
-    with pytest.raises(ParserSyntaxError, match="must have one host entry .* found 2"):
+    with pytest.raises(ParserSyntaxError, match=r"must have one host entry .* found 2"):
 
         @pl.program
         class Two:
@@ -251,7 +253,7 @@ def test_programs_need_functions_and_one_host_entry():
                 pass
 
         ir.compile(Two)
-    with pytest.raises(TypeError, match="ir.compile takes a program"):
+    with pytest.raises(TypeError, match=r"ir.compile takes a program"):
         ir.compile(object())
     with pytest.raises(ParserSyntaxError, match="external_source is not supported"):
         pl.function(external_source="x.cpp")

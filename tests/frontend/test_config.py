@@ -10,7 +10,12 @@ def test_defaults():
     assert (config.device_ids, config.num_sub_workers, config.aicpu_thread_num) == ([0], 0, 0)
     assert config.runtime == "tensormap_and_ringbuffer"
     run = RunConfig()
-    assert (run.platform, run.device_id, run.codegen_only, run.distributed_config) == ("a2a3sim", 0, False, None)
+    assert (run.platform, run.device_id, run.codegen_only, run.distributed_config) == (
+        "a2a3sim",
+        0,
+        False,
+        None,
+    )
     assert (run.enable_chip_swimlane, run.enable_dump_args, run.enable_pmu) == (0, 0, 0)
     assert (run.enable_dep_gen, run.enable_scope_stats) == (False, False)
     assert (run.ring_task_window, run.ring_heap, run.ring_dep_pool) == (None, None, None)
@@ -41,7 +46,10 @@ def test_platforms_of_pypto_are_accepted(platform):
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"platform": "a2a3sym"}, "platform must be one of a2a3sim, a2a3, a5sim, a5, got 'a2a3sym'.*did you mean 'a2a3sim'"),
+        (
+            {"platform": "a2a3sym"},
+            "platform must be one of a2a3sim, a2a3, a5sim, a5, got 'a2a3sym'.*did you mean 'a2a3sim'",
+        ),
         ({"ring_task_window": 100}, "ring_task_window must be a power of two or a list of four, got 100"),
         ({"ring_heap": [16, 16]}, "ring_heap must be a power of two or a list of four"),
         ({"ring_dep_pool": [16, 16, 16, 3]}, "ring_dep_pool must be"),

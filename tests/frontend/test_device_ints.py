@@ -120,4 +120,7 @@ def test_a_run_collects_its_notes_once_per_line_and_rank():
     assert y[:, 0, 0].tolist() == [3, 0]
     (note,) = launches[0].notes.values()
     assert (note.kind, note.rank, note.lane.kernel) == ("remainder", 0, "step")
-    assert program.last_trace.site(program.last_trace.lanes[0].operations[0]).line == body.__code__.co_firstlineno + 1
+    assert (
+        program.last_trace.site(program.last_trace.lanes[0].operations[0]).line
+        == body.__code__.co_firstlineno + 1
+    )

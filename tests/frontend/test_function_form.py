@@ -59,11 +59,15 @@ def test_calling_compiles_once_per_shape_and_device_set(monkeypatch):
     x, y = arrays()
     count = []
     original = type(scale_all).compile
-    monkeypatch.setattr(type(scale_all), "compile", lambda self, *a, **k: count.append(1) or original(self, *a, **k))
+    monkeypatch.setattr(
+        type(scale_all), "compile", lambda self, *a, **k: count.append(1) or original(self, *a, **k)
+    )
     for factor in (1.0, 2.0):
         scale_all(x, y, factor, config=FOUR)
     assert len(count) == 1
-    scale_all(x[:2], y[:2], 2.0, config=MACHINE.with_(distributed_config=DistributedConfig(device_ids=[0, 1])))
+    scale_all(
+        x[:2], y[:2], 2.0, config=MACHINE.with_(distributed_config=DistributedConfig(device_ids=[0, 1]))
+    )
     assert len(count) == 2
     assert np.array_equal(y, x * 2)
     assert scale_all.last_run.ranks == 2
@@ -101,7 +105,9 @@ def test_compiling_without_samples_needs_declared_shapes():
 
 
 def test_samples_must_be_tensors():
-    with pytest.raises(TypeError, match="sample x of scale_all must be a numpy array or a torch CPU tensor, got list"):
+    with pytest.raises(
+        TypeError, match="sample x of scale_all must be a numpy array or a torch CPU tensor, got list"
+    ):
         scale_all.compile([1, 2], config=FOUR)
 
 
@@ -192,16 +198,18 @@ def test_closures_and_later_definitions():
 
 
 def test_what_the_function_form_refuses():
-    with pytest.raises(InvalidOperationError, match="pl.jit.extern is not supported by the simulator"):
+    with pytest.raises(InvalidOperationError, match=r"pl.jit.extern is not supported by the simulator"):
         pl.jit.extern("kernel.cpp")
-    with pytest.raises(AttributeError, match="pl.jit has no 'inkore' .did you mean 'incore'"):
+    with pytest.raises(AttributeError, match=r"pl.jit has no 'inkore' .did you mean 'incore'"):
         pl.jit.inkore  # noqa: B018
 
     @pl.jit
     def with_device(x: ROW, y: OUT):
         scale_step(x, y, 2.0, device=0)
 
-    with pytest.raises(ParserTypeError, match="device= belongs to calls in a host body, not to scale_step in a orch"):
+    with pytest.raises(
+        ParserTypeError, match="device= belongs to calls in a host body, not to scale_step in a orch"
+    ):
         with_device(*[floats(1, N)] * 2, config=MACHINE)
     with pytest.raises(TypeError, match="scale_step has no parameter 'size'"):
 

@@ -120,7 +120,7 @@ def test_dispatches_of_one_device_run_in_order_and_one_at_a_time():
 
 
 def test_devices_follow_each_other_through_host_tensors():
-    """A chain of intermediates over three devices, and a reader of all that must wait for none but its own."""
+    """A chain of intermediates over three devices; the fourth device waits for nobody."""
 
     @pl.jit.host
     def host(x: pl.Tensor[[2, 1, N], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, N], pl.FP32]]):
@@ -176,7 +176,7 @@ def build_with_sub_worker(tasks=None):
     @pl.program
     class Mixed:
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def scale(src: pl.Tensor[[2, 1, N], pl.FP32], dst: pl.Out[pl.Tensor[[2, 1, N], pl.FP32]]):  # noqa: N805
+        def scale(src: pl.Tensor[[2, 1, N], pl.FP32], dst: pl.Out[pl.Tensor[[2, 1, N], pl.FP32]]):
             log.append(type(src).__module__)
             dst[:] = src * SCALE
 
@@ -216,7 +216,9 @@ def test_a_sub_worker_runs_between_the_chip_tasks_that_it_depends_on():
 def test_sub_workers_need_processes():
     program = compiled(build_with_sub_worker(), 2)
     x, y = floats(2, 1, N), np.zeros((2, 1, N), np.float32)
-    with pytest.raises(InvalidOperationError, match="sub-worker scale: num_sub_workers must be at least 1, got 0"):
+    with pytest.raises(
+        InvalidOperationError, match="sub-worker scale: num_sub_workers must be at least 1, got 0"
+    ):
         program(x, y, config=MACHINE)
 
 
@@ -224,7 +226,7 @@ def test_an_error_of_a_sub_worker_names_it():
     @pl.program
     class Failing:
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def fail(x: ROW):  # noqa: N805
+        def fail(x: ROW):
             raise LookupError("nothing there")
 
         @pl.function(**HOST)
@@ -232,7 +234,9 @@ def test_an_error_of_a_sub_worker_names_it():
             self.fail(x)
 
     program = compiled(Failing, 1, num_sub_workers=1)
-    with pytest.raises(KernelError, match=r"test_host_body.py:\d+: sub-worker fail: the program raised LookupError"):
+    with pytest.raises(
+        KernelError, match=r"test_host_body.py:\d+: sub-worker fail: the program raised LookupError"
+    ):
         program(floats(1, N), config=MACHINE)
 
 
@@ -303,7 +307,9 @@ def test_a_view_must_fit_and_view_a_window():
 
 
 def test_allocations_stand_alone_on_the_right_of_an_assignment():
-    with pytest.raises(ParserSyntaxError, match=r"test_host_body.py:\d+: .* must be the right side of a plain assignment"):
+    with pytest.raises(
+        ParserSyntaxError, match=r"test_host_body.py:\d+: .* must be the right side of a plain assignment"
+    ):
 
         @pl.jit.host
         def nested(y: Y):
@@ -356,7 +362,11 @@ def test_the_host_dispatches_orchestrations():
     def host(y: Y):
         add_one_step(y[0], y[1], device=0)
 
-    refuses(host, ParserTypeError, "calls add_one_step, a kernel; it can dispatch orchestrations only, and device=")
+    refuses(
+        host,
+        ParserTypeError,
+        "calls add_one_step, a kernel; it can dispatch orchestrations only, and device=",
+    )
 
 
 def test_tensors_come_before_scalars():
@@ -383,7 +393,9 @@ def test_host_operations_belong_into_host_bodies():
     refuses(host, ParserSyntaxError, r"test_host_body.py:\d+: rank 0: pld.world_size stands in a kernel body")
     with pytest.raises(ParserSyntaxError, match="outside of a program"):
         pld.world_size()
-    with pytest.raises(ParserSyntaxError, match="add_one is a function of a program|outside of a program|compile"):
+    with pytest.raises(
+        ParserSyntaxError, match=r"add_one is a function of a program|outside of a program|compile"
+    ):
         from a2a3sim.frontend.functions import Function
 
         Function.call(add_one, None, (1, 2), {})
@@ -394,7 +406,9 @@ def test_errors_of_a_host_body_name_the_line():
     def host(y: Y):
         add_one(y[5], y[0], device=0)
 
-    refuses(host, KernelError, r"test_host_body.py:\d+: out of bounds: y\[5\] on axis 0, which holds \[0, 2\)")
+    refuses(
+        host, KernelError, r"test_host_body.py:\d+: out of bounds: y\[5\] on axis 0, which holds \[0, 2\)"
+    )
 
 
 def test_arguments_must_fit_the_callee():
@@ -415,7 +429,9 @@ def test_arguments_must_fit_the_callee():
         domain(y[0], y[1], device=0)
 
     refuses(wrong_number, TypeError, r"add_one takes 2 arguments \(x, y\), got 1")
-    refuses(wrong_shape, ValueError, r"argument x has shape \[2, 1, 8\] where \[1, 8\] FP32 is declared: rank 3")
+    refuses(
+        wrong_shape, ValueError, r"argument x has shape \[2, 1, 8\] where \[1, 8\] FP32 is declared: rank 3"
+    )
     refuses(wrong_kind, TypeError, "argument y must be a tensor, a window or a number, got 'y'")
     refuses(no_window, TypeError, "argument win must be a window")
 
@@ -434,3 +450,18 @@ def test_a_jit_function_with_kernel_operations_is_a_kernel():
     run_host(host, 2, x, y)
     assert np.array_equal(x, y)
     assert direct.kind == "kernel" and add_one.kind == "orchestration"
+
+
+def test_a_host_body_reads_its_inputs_but_not_results_to_come():
+    seen = []
+
+    @pl.jit.host
+    def host(x: ROW, y: OUT):
+        seen.append(x[0, 3])
+        add_one(x, y, device=0)
+        seen.append(y[0, 0])
+
+    x, y = floats(1, N), np.zeros((1, N), np.float32)
+    with pytest.raises(InvalidOperationError, match=r"reads an element of y, which add_one writes"):
+        run_host(host, 1, x, y)
+    assert seen == [x[0, 3]]

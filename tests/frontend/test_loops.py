@@ -1,5 +1,7 @@
 """Loops and the values that they carry."""
 
+# ruff: noqa: PLW2901, B007 - what is carried is named as the language's own examples name it
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def test_loops_take_one_to_three_numbers(loop):
     assert list(loop(0, 10, 4)) == [0, 4, 8]
     with pytest.raises(ValueError, match=f"pl.{loop.__name__} takes 1 to 3 numbers, got 0"):
         loop()
-    with pytest.raises(TypeError, match="expected an integer, got 1.5"):
+    with pytest.raises(TypeError, match=r"expected an integer, got 1.5"):
         loop(1.5)
 
 
@@ -123,9 +125,11 @@ def test_carried_loops_say_what_is_missing():
             pl.yield_(a, a)
 
     x = np.zeros((1, 8), np.int32)
-    with pytest.raises(InvalidOperationError, match="carries 1 values, but this trip ended without pl.yield_"):
+    with pytest.raises(
+        InvalidOperationError, match=r"carries 1 values, but this trip ended without pl.yield_"
+    ):
         run(silent, x)
-    with pytest.raises(InvalidOperationError, match="carries 1 values, but pl.yield_ was given 2"):
+    with pytest.raises(InvalidOperationError, match=r"carries 1 values, but pl.yield_ was given 2"):
         run(wrong, x)
     with pytest.raises(InvalidOperationError, match="init_values must be a tuple of values, got 3"):
         pl.range(2, init_values=3)

@@ -69,7 +69,8 @@ PROGRAM = """
         parser.add_argument("--compile-only", action="store_true")
         args = parser.parse_args()
         ids = [int(d) for d in args.device.split(",")]
-        compiled = ir.compile(Shift, platform=args.platform, distributed_config=DistributedConfig(device_ids=ids))
+        distributed = DistributedConfig(device_ids=ids)
+        compiled = ir.compile(Shift, platform=args.platform, distributed_config=distributed)
         if args.compile_only:
             print(compiled.output_dir)
             return 0
@@ -134,7 +135,14 @@ def test_helpers_beside_a_script_are_its_own(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "text, status",
-    [("", 0), ("raise SystemExit", 0), ("raise SystemExit(3)", 3), ("raise SystemExit('gone wrong')", 1), ("1 / 0", 1), ("(", 1)],
+    [
+        ("", 0),
+        ("raise SystemExit", 0),
+        ("raise SystemExit(3)", 3),
+        ("raise SystemExit('gone wrong')", 1),
+        ("1 / 0", 1),
+        ("(", 1),
+    ],
 )
 def test_exit_status(script, text, status, capsys):
     assert run_script(script(text)) == status
@@ -150,7 +158,7 @@ def test_errors_of_the_simulator_are_the_callers(script):
     with pytest.raises(DeadlockError, match=r"program.py:\d+: `pld.system.wait"):
         run_script(script(notify=False), [], on_run=lambda *run: runs.append(run))
     assert len(runs) == 1  # the run that failed is observed too
-    with pytest.raises(ConfigError, match="script nowhere.py cannot be read"):
+    with pytest.raises(ConfigError, match=r"script nowhere.py cannot be read"):
         run_script("nowhere.py")
 
 
@@ -171,7 +179,8 @@ IMPORTS = """
     from pypto.ir.compiled_program import CompiledProgram
     from pypto.ir.distributed_compiled_program import DistributedCompiledProgram, DistributedConfig
     from pypto.jit import JITFunction
-    from pypto.language.parser.diagnostics import InvalidOperationError, ParserError, ParserSyntaxError, ParserTypeError
+    from pypto.language.parser.diagnostics import InvalidOperationError, ParserError
+    from pypto.language.parser.diagnostics import ParserSyntaxError, ParserTypeError
     from pypto.runtime import DistributedWorker, RunConfig, StackedDeviceTensor
     from pypto.runtime import distributed_runner
 
@@ -179,7 +188,8 @@ IMPORTS = """
     assert pypto.language is pl and pl.distributed is pld and pypto.ir is ir
     import a2a3sim.language
     assert a2a3sim.language is pl
-    assert not issubclass(ParserError, ValueError) and issubclass(InvalidOperationError, (ParserError, ValueError))
+    assert not issubclass(ParserError, ValueError)
+    assert issubclass(InvalidOperationError, ParserError) and issubclass(InvalidOperationError, ValueError)
     assert issubclass(InternalError, RuntimeError)
 """
 

@@ -1,5 +1,7 @@
 """One-sided access and signals: signatures, rules and errors. What they cost is tested with the machine."""
 
+# ruff: noqa: E501 - a case a line
+
 import numpy as np
 import pytest
 
@@ -68,9 +70,9 @@ def test_rank_and_size_of_the_domain():
         pl.write(y, [0, 0], me * 10 + ranks)
 
     assert run(body)[1][:, 0, 0].tolist() == [3, 13, 23]
-    with pytest.raises(TypeError, match="pld.rank takes the result of pld.get_comm_ctx"):
+    with pytest.raises(TypeError, match=r"pld.rank takes the result of pld.get_comm_ctx"):
         pld.rank(3)
-    with pytest.raises(TypeError, match="pld.get_comm_ctx: dt must be a window"):
+    with pytest.raises(TypeError, match=r"pld.get_comm_ctx: dt must be a window"):
         pld.get_comm_ctx("win")
 
 
@@ -79,7 +81,9 @@ def test_remote_loads():
         me, ranks = here(win)
         stage(x, win)
         meet(win, signal)
-        part = pld.tile.remote_load(win, peer=(me + 1) % ranks, offsets=[1, 4], shape=[1, 8], valid_shape=[1, 4])
+        part = pld.tile.remote_load(
+            win, peer=(me + 1) % ranks, offsets=[1, 4], shape=[1, 8], valid_shape=[1, 4]
+        )
         pl.store(part, [0, 0], y)
 
     x, y = run(body)
@@ -234,8 +238,21 @@ def test_required_keywords():
 def test_enumerations_have_the_numbers_of_the_interface():
     assert (ADD, SET, EQ, GE) == (0, 1, 0, 1)
     assert (pld.AtomicType.None_, pld.AtomicType.Add) == (0, 1)
-    assert [int(op) for op in (pld.ReduceOp.Sum, pld.ReduceOp.Max, pld.ReduceOp.Min, pld.ReduceOp.Prod)] == [0, 1, 2, 3]
-    assert [d.get_byte() for d in (pl.FP32, pl.FP16, pl.BF16, pl.INT32, pl.INDEX, pl.INT8, pl.BOOL)] == [4, 2, 2, 4, 8, 1, 1]
+    assert [int(op) for op in (pld.ReduceOp.Sum, pld.ReduceOp.Max, pld.ReduceOp.Min, pld.ReduceOp.Prod)] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert [d.get_byte() for d in (pl.FP32, pl.FP16, pl.BF16, pl.INT32, pl.INDEX, pl.INT8, pl.BOOL)] == [
+        4,
+        2,
+        2,
+        4,
+        8,
+        1,
+        1,
+    ]
 
 
 def test_short_forms_exist_for_some_operations_only():
@@ -243,5 +260,28 @@ def test_short_forms_exist_for_some_operations_only():
     for name in ("notify", "wait", "put", "get", "allreduce", "defer_wait"):
         with pytest.raises(AttributeError, match=f"pld has no '{name}'"):
             getattr(pld, name)
-    with pytest.raises(AttributeError, match="pld.tensor has no 'all_reduce' .did you mean 'allreduce'"):
+    with pytest.raises(AttributeError, match=r"pld.tensor has no 'all_reduce' .did you mean 'allreduce'"):
         pld.tensor.all_reduce  # noqa: B018
+
+
+def test_whole_slices_of_dynamic_extent_need_chunks():
+    rows, cols = pl.dynamic("ROWS"), pl.dynamic("COLS")
+
+    def program(**chunks):
+        @pl.jit
+        def kernel(x: pl.Tensor[[rows, cols], pl.FP32], win: pld.DistributedTensor[[rows, cols], pl.FP32]):
+            pld.tensor.put(win, 0, x, **chunks)
+
+        @pl.jit.host
+        def host(x: pl.Tensor[[rows, cols], pl.FP32]):
+            buf = pld.alloc_window_buffer([rows, cols], dtype=pl.FP32)
+            kernel(x, pld.window(buf, [rows, cols], dtype=pl.FP32), device=0)
+
+        host(floats(4, 8), config=MACHINE)
+
+    with pytest.raises(InvalidOperationError, match="axis 0 of buf is dynamic, so chunk_rows must be given"):
+        program()
+    with pytest.raises(InvalidOperationError, match="axis 1 of buf is dynamic, so chunk_cols must be given"):
+        program(chunk_rows=2)
+    program(chunk_rows=2, chunk_cols=8)
+    program(dst_offsets=[0, 0], src_offsets=[0, 0], shape=[4, 8])

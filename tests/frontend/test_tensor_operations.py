@@ -14,9 +14,7 @@ from .programs import MACHINE, compiled, copy_tile, floats, operations, run
 
 def test_pieces_cover_a_tensor_once():
     # 3 x 5 in at most 4 elements: rows one by one, each as 4 + 1.
-    assert list(pieces((3, 5), 4)) == [
-        ((r, c), (1, e)) for r in range(3) for c, e in ((0, 4), (4, 1))
-    ]
+    assert list(pieces((3, 5), 4)) == [((r, c), (1, e)) for r in range(3) for c, e in ((0, 4), (4, 1))]
     assert list(pieces((4, 2), 4)) == [((0, 0), (2, 2)), ((2, 0), (2, 2))]
     assert list(pieces((7,), None)) == [((0,), (7,))]
 
@@ -212,7 +210,9 @@ def test_what_is_not_supported_says_so():
     x = floats(2, 16)
     with pytest.raises(InvalidOperationError, match="pad_value= is not supported"):
         run(lambda x, y: pl.slice(x, [1, 16], [0, 0], pad_value=0), x)
-    with pytest.raises(ParserSyntaxError, match="pl.load stands in a orchestration body|pl.load stands in an orch"):
+    with pytest.raises(
+        ParserSyntaxError, match=r"pl.load stands in a orchestration body|pl.load stands in an orch"
+    ):
         run(lambda x, y: pl.load(x, [0, 0], [1, 16]), x, kernel=False)
     with pytest.raises(InvalidOperationError, match="source is FP32 but target is INT32"):
         run(lambda x, y: pl.assemble(y, x, [0, 0]), x, out_dtype=pl.INT32, kernel=False)

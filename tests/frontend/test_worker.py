@@ -56,7 +56,7 @@ def adding(sub_worker=False):
     @pl.program
     class Adding:
         @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
-        def finish(t: pl.InOut[ALL]):  # noqa: N805
+        def finish(t: pl.InOut[ALL]):
             t[:] = t * 10
 
         @pl.function(type=pl.FunctionType.Orchestration)
@@ -183,7 +183,7 @@ def test_nothing_works_after_close(x, y):
         lambda: rt.submit(x, y),
         lambda: rt.register(adding()),
         lambda: rt.alloc_tensor((2,), np.float32),
-        lambda: rt.__enter__(),
+        rt.__enter__,
     ):
         with pytest.raises(RuntimeError, match="called after close"):
             use()
@@ -307,7 +307,9 @@ def test_a_tensor_is_used_on_its_device_only(x, y):
         result = np.zeros((1, N), np.float32)
         rt(right, result)
         assert np.array_equal(result, row + 1)
-        with pytest.raises(InvalidOperationError, match="per_rank runs on rank 1, but its argument .* on rank 0"):
+        with pytest.raises(
+            InvalidOperationError, match=r"per_rank runs on rank 1, but its argument .* on rank 0"
+        ):
             rt(wrong, result)
     assert right.freed
 

@@ -1,0 +1,58 @@
+"""``a2a3sim explain SCRIPT.py [ARGS…]``: the story of each run in words."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Annotated
+
+import typer
+
+from a2a3sim.cli import options as o
+
+
+def command(
+    script: Annotated[str, typer.Argument(help="The program; everything after it is its own.")],
+    args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    platform: Annotated[
+        str | None, typer.Option("--platform", help="Machine; comes before what the script says.")
+    ] = None,
+    overrides: o.Overrides = None,
+    place: o.Place = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Sample of skews and tie orders.")] = None,
+    skew: o.Skew = None,
+    fences: Annotated[str | None, typer.Option("--fences", help="statement, notify or explicit.")] = None,
+    slow: o.Slow = None,
+    poison: o.Poison = False,
+    check: o.Check = True,
+    fail_on: o.FailOn = "error",
+    timing_only: o.TimingOnly = False,
+    json: o.Json = None,
+) -> int:
+    """Say what each phase did, who waited for whom, what the time went to, what is wrong, and why.
+
+    Where a result can be traced back, the program is run again on tagged inputs, so that each element of the
+    result is known as contributions of ranks. Simulator flags stand before SCRIPT. Exits as `run` does.
+    """
+    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.errors import DeadlockError
+    from a2a3sim.experiments.explain import explain_script
+    from a2a3sim.reports.story import story_lines
+
+    failed([], fail_on)
+    if json not in (None, "-"):
+        check_writable(json)
+    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
+    with contextlib.redirect_stdout(sys.stderr):
+        done = explain_script(script, args or [], forced)
+    if json != "-":
+        for number, story in enumerate(done.stories):
+            if number:
+                print()
+            print("\n".join(story_lines(story)))
+    if done.error is not None:
+        error = done.error
+        note(error.report if isinstance(error, DeadlockError) else f"a2a3sim: {error}")
+    if json is not None:
+        print_report(json, "explain", done.runs, [story.as_dict() for story in done.stories])
+    return done.status or int(failed(done.runs, fail_on))

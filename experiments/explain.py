@@ -1,0 +1,71 @@
+"""A script's runs explained: the story of each, and what its results are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from a2a3sim import A2A3Error, DeadlockError, RunResult
+from a2a3sim.checks.reasons import explain
+from a2a3sim.checks.suppressions import Suppressions
+from a2a3sim.reports.story import Story
+from a2a3sim.settings import Session, session
+
+__all__ = ["Explained", "explain_script"]
+
+_TRACED = 4  # calls whose right results are traced back; wrong ones always are
+
+
+@dataclass
+class Explained:
+    """What a script did.
+
+    Attributes:
+        status: its own exit status.
+        error: what ended it, if the simulator did.
+    """
+
+    stories: list[Story]
+    status: int
+    error: A2A3Error | None = None
+
+    @property
+    def runs(self) -> list[RunResult]:
+        """The result of each run."""
+        return [story.result for story in self.stories]
+
+
+def explain_script(
+    script: str,
+    args: Sequence[str],
+    forced: Mapping[str, Any],
+    suppressions: Suppressions | None = None,
+    also: Callable | None = None,
+) -> Explained:
+    """Run a script and find out what each of its calls did and why.
+
+    Args:
+        forced: RunConfig fields that come before the script's own.
+        suppressions: which findings are accepted.
+        also: called with (compiled program, result, trace) after each run, while its call can be made again.
+    """
+    from a2a3sim.pypto import run_script
+
+    stories: list[Story] = []
+
+    def observe(program, result, trace) -> None:
+        call = program.last_call
+        wrong = result.numerics is not None and not result.numerics.ok
+        over = not any(f.kind == "deadlock" for f in result.findings)
+        ask = call is not None and over and (wrong or len(stories) < _TRACED)
+        reasons = explain(call) if ask and not (call.obstacle and not wrong) else None
+        stories.append(Story(result, trace, reasons))
+        if also is not None:
+            also(program, result, trace)
+
+    with session(Session(forced, [observe], keep_calls=True, suppressions=suppressions)):
+        try:
+            return Explained(stories, run_script(script, list(args)))
+        except A2A3Error as error:
+            return Explained(stories, 1, error)

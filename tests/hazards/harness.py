@@ -1,0 +1,193 @@
+"""Run a small faulty (or sound) program under several seeds and name its findings by the marks in its source.
+
+A case is a kernel body ``body(x, y, data, signal, e)`` whose interesting lines carry marks, ``# (put)``. Every
+rank runs it on tensors ``x`` and ``y``, a window ``data`` and a window ``signal``; ``e`` is the number of the
+launch. `found` runs it and gives what the checks say, with marks in place of lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import tempfile
+from typing import NamedTuple
+
+import numpy as np
+
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
+from a2a3sim import A2A3Error, DistributedConfig, RunConfig, ir
+
+LINE = 16  # int32 cells of a 64-byte line
+SEEDS = range(int(os.environ.get("HAZARD_SEEDS", "3")))  # 51 for the whole range that the verdicts must agree on
+GE, EQ = pld.WaitCmp.Ge, pld.WaitCmp.Eq
+ADD, SET = pld.NotifyOp.AtomicAdd, pld.NotifyOp.Set
+
+_MARK = re.compile(r"#.*\(([\w -]+)\)\s*$")
+
+
+class Verdict(NamedTuple):
+    """What may not depend on the seed."""
+
+    kind: str
+    severity: str
+    marks: tuple[str, ...]  # of the lines, or line numbers where there is no mark
+    ranks: tuple[int, ...]
+    where: str
+
+
+def me(window):
+    """The own rank."""
+    return pld.rank(pld.get_comm_ctx(window))
+
+
+def others(window):
+    """The peers of a rank, in ascending order."""
+    rank, count = me(window), pld.nranks(pld.get_comm_ctx(window))
+    return [p for p in range(count) if p != rank]
+
+
+def build(body, ranks, size=64, rows=1, dtype=pl.FP32, cells=(4, LINE), tensor=None, blocks=1, launches=1, arg=None):
+    """A program that runs ``body`` on every rank.
+
+    Args:
+        rows, size: extents of the window ``data``; ``tensor``: of x and y, if they differ.
+        cells: extents of the window ``signal``.
+        blocks: cores, a number or a function of the rank.
+        launches: dispatches to each device, one after the other.
+        arg: from the number of a launch to the kernel's scalar ``e``.
+    """
+    height, width = tensor or (rows, size)
+    arg = arg or (lambda launch: launch)
+    many = blocks if callable(blocks) else lambda _rank: blocks
+    x_t, out_t = pl.Tensor[[height, width], dtype], pl.Out[pl.Tensor[[height, width], dtype]]
+    data_t = pl.InOut[pld.DistributedTensor[[rows, size], dtype]]
+    signal_t = pl.InOut[pld.DistributedTensor[list(cells), pl.INT32]]
+    whole = [ranks, height, width]
+
+    @pl.program
+    class Case:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(self, x: x_t, y: out_t, data: data_t, signal: signal_t, e: pl.Scalar[pl.INT32]):
+            body(x, y, data, signal, e)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def per_rank(
+            self, x: x_t, y: out_t, data: data_t, signal: signal_t, e: pl.Scalar[pl.INT32], n: pl.Scalar[pl.INT32]
+        ):
+            with pl.spmd(n):
+                self.kernel(x, y, data, signal, e)
+
+        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+        def host(self, x: pl.Tensor[whole, dtype], y: pl.Out[pl.Tensor[whole, dtype]]):
+            data_buf = pld.alloc_window_buffer([rows, size], dtype=dtype)
+            signal_buf = pld.alloc_window_buffer(list(cells), dtype=pl.INT32)
+            for launch in pl.range(launches):
+                for r in pl.range(pld.world_size()):
+                    data = pld.window(data_buf, [rows, size], dtype=dtype)
+                    signal = pld.window(signal_buf, list(cells), dtype=pl.INT32)
+                    self.per_rank(x[r], y[r], data, signal, arg(launch), many(int(r)), device=r)
+
+    return Case, whole, dtype
+
+
+def compiled(program, ranks):
+    """The program bound to ``ranks`` devices."""
+    with tempfile.TemporaryDirectory() as scratch:
+        config = DistributedConfig(device_ids=list(range(ranks)))
+        return ir.compile(program, output_dir=scratch, distributed_config=config)
+
+
+def inputs(whole, dtype):
+    """Distinct values, and an output of zeros."""
+    x = np.arange(int(np.prod(whole))).reshape(whole).astype(dtype.numpy)
+    return x, np.zeros(whole, dtype.numpy)
+
+
+def results(body, ranks=2, seed=0, machine="a2", calls=0, golden=None, config=None, **shape):
+    """RunResults of a case, one per call.
+
+    Args:
+        calls: of a worker whose windows live on; 0: one call of the compiled program.
+        golden: from the input to what y must be.
+    """
+    program, whole, dtype = build(body, ranks, **shape)
+    bound = compiled(program, ranks)
+    x, y = inputs(whole, dtype)
+    settings = RunConfig(machine=machine, seed=seed, **(config or {}))
+    if not calls:
+        try:
+            bound(x, y, config=settings, golden=None if golden is None else golden(x))
+        except A2A3Error:
+            if bound.last_run is None:
+                raise
+        return [bound.last_run]
+    runs = []
+    with bound.prepare(settings, persistent=True, reset_persistent_windows=False) as worker:
+        for _ in range(calls):
+            try:
+                worker(x, y)
+            except A2A3Error:
+                runs.append(worker.last_run)
+                break
+            runs.append(worker.last_run)
+    return runs
+
+
+def marks_of(*functions) -> dict[int, str]:
+    """Line → mark, over functions and the helpers that they call."""
+    marks = {}
+    for function in functions:
+        lines, first = inspect.getsourcelines(function)
+        for k, line in enumerate(lines):
+            match = _MARK.search(line)
+            if match:
+                marks[first + k] = match[1]
+    return marks
+
+
+def place(where) -> str:
+    """A finding's memory object and range in one text."""
+    if not where:
+        return ""
+    unit = next((u for u in ("bytes", "cells") if u in where), None)
+    return f"{where.get('memory')} {unit} {where.get(unit)}"
+
+
+def verdicts(run, marks) -> set[Verdict]:
+    """The findings of a run."""
+    return {
+        Verdict(
+            f.kind,
+            f.severity,
+            tuple(marks.get(s.line, str(s.line)) for s in f.sites),
+            tuple(f.ranks),
+            place(f.where),
+        )
+        for f in run.findings
+    }
+
+
+def everywhere(body, *helpers, seeds=SEEDS, **options) -> list[set[Verdict]]:
+    """The verdicts of each call, the same for every seed."""
+    marks = marks_of(body, *helpers)
+    first = None
+    for seed in seeds:
+        told = [verdicts(run, marks) for run in results(body, seed=seed, **options)]
+        if first is None:
+            first = told
+        for call, (mine, other) in enumerate(zip(told, first, strict=True)):
+            assert mine == other, f"seed {seed}, call {call}: {mine ^ other}"
+    return first
+
+
+def found(body, *helpers, notes=False, **options) -> set[tuple]:
+    """(kind, severity, marks) of the last call's findings, the same for every seed; notes only if asked for."""
+    last = everywhere(body, *helpers, **options)[-1]
+    return {v[:3] for v in last if notes or v.severity != "note"}
+
+
+def kinds(body, *helpers, **options) -> set[str]:
+    """Kinds of the errors and warnings."""
+    return {v[0] for v in found(body, *helpers, **options)}
