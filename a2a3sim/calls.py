@@ -102,6 +102,8 @@ def run_call(
         residence,
         id(program),
     )
+    held = {id(h.buffer) for p, h in arguments.tensors() if p.direction != "out"}
+    launch.watch_outputs([h.buffer for p, h in arguments.tensors() if id(h.buffer) not in held])
     parked, error = [], None
     try:
         parked = launch.run()
@@ -134,10 +136,11 @@ def _conclude(
     numerics = None
     if golden is not None and error is None and not settings.timing_only:
         numerics = compare(golden, arguments.written(), settings.rtol, settings.atol)
-    if numerics is not None and not numerics.ok and settings.checks:
+    current = current_session()
+    explains = settings.checks and (current is None or current.explains)
+    if numerics is not None and not numerics.ok and explains:
         numerics, more = explain_mismatch(numerics, call, launch.trace, findings)
         findings += more
-    current = current_session()
     if findings:
         accepted = current.suppressions if current is not None else None
         findings = (accepted or Suppressions()).apply(findings)

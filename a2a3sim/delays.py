@@ -2,7 +2,8 @@
 
 A delay is written ``RANK@FILE:LINE#K=TIME``: before the k-th operation that a core of this rank issues from this
 line (from 0, which may be left away) its scalar pipe stands still. ``RANK.CORE`` means one core only,
-``RANK@D#K=TIME`` the k-th operation of the rank's dispatch D.
+``RANK@D#K=TIME`` the k-th operation of the rank's dispatch D. With ``TIME:flight`` the core goes on, and the
+operation's bytes are under way so much longer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from a2a3sim.errors import ConfigError
+from a2a3sim.models.hold import later
 from a2a3sim.models.operation import Lane, Operation
 from a2a3sim.trace import resolve_site
 from a2a3sim.units import format_time, parse_time
@@ -19,12 +21,13 @@ from a2a3sim.units import format_time, parse_time
 __all__ = ["Delay", "Holds", "parse_delays", "same_file"]
 
 _FORM = "RANK@FILE:LINE#K=TIME, for example 2@prog.py:40#0=10us"
+_FLIGHT = ":flight"
 _WHO = re.compile(r"(\d+)(?:\.(\d+))?")
 _WHERE = re.compile(r"(?:(?P<dispatch>\d+)|(?P<file>.+):(?P<line>\d+))")
 
 
 class Delay(NamedTuple):
-    """One delay; ``file`` and ``line``, or ``dispatch``, say where."""
+    """One delay; ``file`` and ``line``, or ``dispatch``, say where; ``flight``: of the bytes, not of the core."""
 
     rank: int
     core: int | None
@@ -33,11 +36,13 @@ class Delay(NamedTuple):
     dispatch: int | None
     occurrence: int
     time_ps: int
+    flight: bool = False
 
     def __str__(self) -> str:
         who = f"{self.rank}" if self.core is None else f"{self.rank}.{self.core}"
         where = f"{self.file}:{self.line}" if self.dispatch is None else f"{self.dispatch}"
-        return f"{who}@{where}#{self.occurrence}={format_time(self.time_ps, exact=True).replace(' ', '')}"
+        time = format_time(self.time_ps, exact=True).replace(" ", "")
+        return f"{who}@{where}#{self.occurrence}={time}{_FLIGHT if self.flight else ''}"
 
 
 def parse_delays(delays: Mapping, ranks: int) -> tuple[Delay, ...]:
@@ -60,11 +65,18 @@ def parse_delays(delays: Mapping, ranks: int) -> tuple[Delay, ...]:
         if rank >= ranks:
             raise ConfigError(f"delay: rank {rank} does not exist, the run has ranks 0..{ranks - 1}")
         core, file, line, dispatch = match[2], place["file"], place["line"], place["dispatch"]
+        flight = isinstance(time, str) and time.endswith(_FLIGHT)
         found.append(
             Delay(
-                rank, None if core is None else int(core), file, None if line is None else int(line),
-                None if dispatch is None else int(dispatch), int(occurrence), parse_time(time),
-            )  # fmt: skip
+                rank=rank,
+                core=None if core is None else int(core),
+                file=file,
+                line=None if line is None else int(line),
+                dispatch=None if dispatch is None else int(dispatch),
+                occurrence=int(occurrence),
+                time_ps=parse_time(time.removesuffix(_FLIGHT) if flight else time),
+                flight=flight,
+            )
         )
     return tuple(found)
 
@@ -92,7 +104,9 @@ class Holds:
         watch: told of every operation before it is issued, with how many its core has issued from its line.
     """
 
-    def __init__(self, delays: Iterable[Delay], watch: Callable[[Operation, int], None] | None = None) -> None:
+    def __init__(
+        self, delays: Iterable[Delay], watch: Callable[[Operation, int], None] | None = None
+    ) -> None:
         self._delays = tuple(delays)
         self._watch = watch
         self._issued: dict[tuple, int] = {}  # by rank, core and line or dispatch
@@ -117,7 +131,10 @@ class Holds:
                 else:
                     there = delay.line == place.line and delay.occurrence == of_line
                     there = there and same_file(place.file, delay.file)
-                held += delay.time_ps if there else 0
+                if there and not delay.flight:
+                    held += delay.time_ps
+                elif there and op.path is not None:
+                    op.path = later(op.path, delay.time_ps)
             return held
 
         return before

@@ -19,6 +19,7 @@ from a2a3sim.frontend.recording import Dispatch, Recording, WindowView
 from a2a3sim.models.machine import Machine
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Operation
+from a2a3sim.residency import Residency
 from a2a3sim.task_board import HostThread, TaskBoard
 from a2a3sim.trace import Trace, resolve_site
 
@@ -107,6 +108,8 @@ class Launch:
         self.tasks = TaskBoard(recording.tasks, self.engine)
         self.notes: dict[tuple, Note] = {}
         self.start_cells: dict[Memory, np.ndarray] = {}
+        self.unwritten: dict[int, np.ndarray] = {}  # of outputs and intermediates, by id of the buffer
+        self.residency = Residency(recording, platform.hbm.size)
         self._tensors: dict[tuple, Memory] = {}
         self._windows: dict[int, Window] = {}
         if settings.poison:
@@ -137,6 +140,25 @@ class Launch:
                 if isinstance(arg, HostTensor) and arg.buffer.created and arg.dtype.itemsize > 1:
                     arg.buffer.array.reshape(-1).view(np.uint16)[:] = POISON
 
+    def watch_outputs(self, outputs) -> None:
+        """Follow which bytes of these host buffers, and of the intermediates, devices have written.
+
+        Call it before `run`. What functions on the host write is not followed.
+        """
+        if not self.settings.checks or self.settings.timing_only:
+            return
+        buffers = {id(b): b for b in outputs if b.resident is None}
+        for task in self.recording.tasks:
+            for arg in task.args:
+                if isinstance(arg, HostTensor) and arg.buffer.created:
+                    buffers[id(arg.buffer)] = arg.buffer
+        for task in self.recording.tasks:
+            if isinstance(task, HostTask):
+                for tensor, _, writes in task.accesses():
+                    if writes and isinstance(tensor, HostTensor):
+                        buffers.pop(id(tensor.buffer), None)
+        self.unwritten = {key: np.zeros(b.nbytes, np.bool_) for key, b in buffers.items()}
+
     def _tensor(self, rank: int, buffer: HostBuffer) -> Memory:
         key = (rank, id(buffer))
         memory = self._tensors.get(key)
@@ -146,16 +168,21 @@ class Launch:
             memory = self._tensors[key] = self._memory(
                 buffer.name, kind, rank, buffer.nbytes, data, buffer.name
             )
+            memory.written = self.unwritten.get(id(buffer))
         return memory
 
     def scratch(self, name: str, rank: int, nbytes: int) -> Memory:
         """Memory that an orchestration or kernel asks for."""
+        self.residency.take(rank, name, nbytes)
         data = None
         if self._keeps(name):
             data = np.zeros(nbytes, np.uint8)
             if self.settings.poison:
                 data[: nbytes // 2 * 2].view(np.uint16)[:] = POISON
-        return self._memory(name, "created", rank, nbytes, data)
+        memory = self._memory(name, "created", rank, nbytes, data)
+        if self.settings.checks and not self.settings.timing_only:
+            memory.written = np.zeros(nbytes, np.bool_)
+        return memory
 
     def _window(self, buffer) -> Window:
         window = self._windows.get(buffer.index)
@@ -230,6 +257,7 @@ class Launch:
             thread = HostThread(self.tasks, task, self.bytes)
             engine.spawn(thread.main, thread)
         try:
+            self.residency.check()
             with np.errstate(all="ignore"):
                 engine.run()
             return [kernel.context for kernel in engine.parked()]

@@ -9,6 +9,7 @@ import contextlib
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,14 +69,24 @@ class Call:
         obstacle: why it cannot be made again, or empty.
         golden: what it was to be compared with.
         operations: how many it took.
+        provenance: what `a2a3sim.checks.provenance` has found out about it.
     """
 
-    def __init__(self, name: str, arguments, record: Callable[[], Recording], settings: Settings, residence=None, golden=None):
+    def __init__(
+        self,
+        name: str,
+        arguments,
+        record: Callable[[], Recording],
+        settings: Settings,
+        residence=None,
+        golden=None,
+    ):
         self.name = name
         self.settings = settings
         self.golden = golden
         self.obstacle = ""
         self.operations = 0
+        self.provenance: Any = None
         self._record = record
         self._arguments: list[Argument] = []
         self._tensors = [(p, h) for p, h in arguments.tensors()]
@@ -95,7 +106,9 @@ class Call:
         tasks = launch.recording.tasks
         self.operations = sum(len(lane.operations) for lane in launch.trace.lanes)
         if any(isinstance(task, HostTask) for task in tasks):
-            self.obstacle = self.obstacle or "it runs functions on the host, which a repetition would run again"
+            self.obstacle = (
+                self.obstacle or "it runs functions on the host, which a repetition would run again"
+            )
         if self.obstacle:
             return
         parts: dict[int, list[tuple[int, Layout]]] = {}
@@ -107,11 +120,20 @@ class Call:
         for parameter, handle in self._tensors:
             layout = handle.layout
             before = np.ndarray(
-                layout.shape, layout.dtype.numpy, held[id(handle.buffer)].reshape(-1).view(np.uint8), layout.base, layout.strides
+                layout.shape,
+                layout.dtype.numpy,
+                held[id(handle.buffer)].reshape(-1).view(np.uint8),
+                layout.base,
+                layout.strides,
             )
             self._arguments.append(
                 Argument(
-                    parameter.name, parameter.direction, layout, handle.buffer, before, parts.get(id(handle.buffer), [])
+                    parameter.name,
+                    parameter.direction,
+                    layout,
+                    handle.buffer,
+                    before,
+                    parts.get(id(handle.buffer), []),
                 )
             )
 
@@ -139,7 +161,12 @@ class Call:
                     argument.array()[...] = inputs[argument.name]
             with contextlib.redirect_stdout(io.StringIO()):  # what the program prints has been printed
                 launch = Launch(
-                    self._record(), settings.platform, settings.topology(), settings, settings.placement, watch=watch
+                    self._record(),
+                    settings.platform,
+                    settings.topology(),
+                    settings,
+                    settings.placement,
+                    watch=watch,
                 )
                 try:
                     if launch.run():

@@ -77,12 +77,14 @@ class Session:
             make it again.
         suppressions: which findings are accepted (`a2a3sim.checks.suppressions.Suppressions`); None: those that the
             source says.
+        explains: find out why a result differs from its golden, by repetitions.
     """
 
     forced: Mapping[str, Any] = field(default_factory=dict)
     observers: list[Callable] = field(default_factory=list)
     keep_calls: bool = False
     suppressions: Any = None
+    explains: bool = True
 
 
 _session: ContextVar[Session | None] = ContextVar("a2a3sim session", default=None)

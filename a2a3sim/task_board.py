@@ -18,7 +18,8 @@ class TaskBoard:
     """The order of a call's tasks beyond the queues of the devices.
 
     Attributes:
-        kernels: (dispatch, task) of the kernels that each finished dispatch has run.
+        kernels: by finished task, (dispatch, task) of the kernels that it has run; of those before it,
+            where it has run none.
     """
 
     def __init__(self, tasks, engine: Engine) -> None:
@@ -44,11 +45,10 @@ class TaskBoard:
 
     def kernels_before(self, index: int) -> list[tuple[int, int]]:
         """The kernels of other devices that a task follows, also through host tasks."""
-        found: list[tuple[int, int]] = []
+        found: dict[tuple[int, int], None] = {}
         for earlier in self._before.get(index, ()):
-            kernels = self.kernels.get(earlier)
-            found += self.kernels_before(earlier) if kernels is None else kernels
-        return found
+            found.update(dict.fromkeys(self.kernels.get(earlier, ())))
+        return list(found)
 
     def wait_for(self, index: int) -> None:
         """Wait until a task may start as far as host tensors are concerned."""
@@ -62,6 +62,8 @@ class TaskBoard:
     def done(self, index: int) -> None:
         """A task is over."""
         self._over.add(index)
+        if index not in self.kernels:
+            self.kernels[index] = self.kernels_before(index)
         for follower in self._followers.pop(index, ()):
             entry = self._waiting[follower]
             entry[0] -= 1

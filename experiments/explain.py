@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from a2a3sim import A2A3Error, DeadlockError, RunResult
+from a2a3sim.checks.provenance import trace_back
 from a2a3sim.checks.reasons import explain
 from a2a3sim.checks.suppressions import Suppressions
+from a2a3sim.experiments.witness import attach_witnesses
+from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.story import Story
 from a2a3sim.settings import Session, session
 
 __all__ = ["Explained", "explain_script"]
 
+_BUDGET = 4_000_000  # operations of the repetitions that trace one call back
 _TRACED = 4  # calls whose right results are traced back; wrong ones always are
 
 
@@ -41,14 +45,14 @@ def explain_script(
     args: Sequence[str],
     forced: Mapping[str, Any],
     suppressions: Suppressions | None = None,
-    also: Callable | None = None,
+    witness: bool = False,
 ) -> Explained:
     """Run a script and find out what each of its calls did and why.
 
     Args:
         forced: RunConfig fields that come before the script's own.
         suppressions: which findings are accepted.
-        also: called with (compiled program, result, trace) after each run, while its call can be made again.
+        witness: look for a schedule on which each race bites.
     """
     from a2a3sim.pypto import run_script
 
@@ -57,12 +61,14 @@ def explain_script(
     def observe(program, result, trace) -> None:
         call = program.last_call
         wrong = result.numerics is not None and not result.numerics.ok
-        over = not any(f.kind == "deadlock" for f in result.findings)
+        over = all(dispatch.end != UNKNOWN for dispatch in trace.dispatches)
         ask = call is not None and over and (wrong or len(stories) < _TRACED)
-        reasons = explain(call) if ask and not (call.obstacle and not wrong) else None
+        if witness:
+            attach_witnesses(program, result, trace)
+        reasons = (
+            explain(call, trace_back(call, _BUDGET)) if ask and not (call.obstacle and not wrong) else None
+        )
         stories.append(Story(result, trace, reasons))
-        if also is not None:
-            also(program, result, trace)
 
     with session(Session(forced, [observe], keep_calls=True, suppressions=suppressions)):
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
-from math import log10
+from math import log10, sqrt
 from pathlib import Path
 
 from a2a3sim.reports.style import (
@@ -146,7 +146,7 @@ def log_ticks(axis, low: float, high: float, most: int = 7) -> None:
 
 def time_axis(axes, low_ps: float, high_ps: float) -> int:
     """Make y a logarithmic axis of time between two times; the ps of its unit."""
-    factor, unit = time_unit(int(high_ps / 2))
+    factor, unit = time_unit(int(2 * sqrt(low_ps * high_ps)))  # that of the middle
     low, high = low_ps / factor / 1.25, high_ps / factor * 1.25
     axes.set_yscale("log")
     axes.set_ylim(low, high)
@@ -162,7 +162,8 @@ def sizes_axis(axes, sizes: Sequence[int], margin: float = 0.35) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(min(sizes) / 2**margin, max(sizes) * 2**margin)
     iec_ticks(axes.xaxis)
-    axes.xaxis.set_major_locator(FixedLocator(spread(sorted(set(sizes)), 6)))
+    measured = sorted(set(sizes))
+    axes.xaxis.set_major_locator(FixedLocator(measured[:: -(-len(measured) // 6)]))
     axes.set_xlabel("size per rank N")
 
 

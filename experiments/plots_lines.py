@@ -26,8 +26,10 @@ __all__ = ["draw_bytes", "draw_scaling", "draw_time"]
 
 _MOST_RANKS = 4  # rows of panels by size
 _MOST_SIZES = 4  # panels by ranks
+_MOST_CROSSINGS = 3  # marked in a panel
+_DEEPEST = 4  # markers around each other
 _SIZE = 4.5  # of a marker, points
-_SAME = 2.6  # by how much a marker is larger than the one it lies around
+_SAME = 1.9  # by how much a marker is larger than the one it lies around
 _DODGE = 0.075  # octaves between markers that would lie on each other
 _BOUND = {"lw": 1.0, "ls": (0, (4, 2)), "alpha": 0.9}
 
@@ -58,7 +60,7 @@ def _draw_curve(axes, name: str, at: Sequence, values: Sequence[float], drawn: l
     """A line with markers; one that is the same as an earlier one is shown by markers around those."""
     colour = algorithm_colour(name)
     points = [*zip(at, (f"{value:.3g}" for value in values), strict=True)]
-    depth = sum(all(point in other for point in points) for other in drawn)
+    depth = min(sum(all(point in other for point in points) for other in drawn), _DEEPEST)
     drawn.append(points)
     if depth == 0:
         axes.plot(at, values, color=colour, lw=1.4, clip_on=False, zorder=3, **marker(name, _SIZE))
@@ -100,6 +102,7 @@ def draw_time(entries: Sequence[Entry], path: Path, title: str, head: str) -> Pa
             factor = time_axis(left, *_reach(own))
             _draw_times(left, own, "bytes_per_rank", factor)
             left.set_title(f"time, P = {p}", loc="left")
+            _mark_crossings(left, own)
             _draw_busbw(right, own)
             right.set_title(f"bus bandwidth, P = {p}", loc="left")
             for axes in (left, right):
@@ -107,6 +110,35 @@ def draw_time(entries: Sequence[Entry], path: Path, title: str, head: str) -> Pa
                 _grid(axes)
         picture.legend(handles)
     return path
+
+
+def _mark_crossings(axes, entries: Sequence[Entry]) -> None:
+    """A dotted line with its size wherever another algorithm becomes the fastest, up to three."""
+    times: dict[int, dict[str, float]] = {}
+    for entry in entries:
+        times.setdefault(entry.row["bytes_per_rank"], {})[entry.row["algorithm"]] = entry.mid
+    found = [at for (a, one), (b, two) in pairwise(sorted(times.items())) for at in _crossing(a, one, b, two)]
+    for at in found[:_MOST_CROSSINGS]:
+        axes.axvline(at, color="#777777", lw=0.8, ls=":", zorder=1)
+        axes.annotate(
+            f"≈ {short_size(at)}B",
+            (at, 1),
+            (2, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=6.5,
+            color="#555555",
+            va="top",
+        )
+
+
+def _crossing(a: int, one: dict[str, float], b: int, two: dict[str, float]) -> list[float]:
+    """Where between two sizes the fastest at the first is overtaken by the fastest at the second, straight on logs."""
+    first, second = min(one, key=lambda name: one[name]), min(two, key=lambda name: two[name])
+    if first == second or first not in two or second not in one:
+        return []
+    before, after = log2(one[second] / one[first]), log2(two[first] / two[second])
+    return [a * (b / a) ** (before / (before + after))] if before + after > 0 else []
 
 
 def _draw_busbw(axes, entries: Sequence[Entry]) -> None:

@@ -76,12 +76,11 @@ def window_of(first: str | None, last: str | None, runs: Sequence[TimelineRun]) 
     end = max(run.result.kernel_ps for run in runs)
     low = parse_time(first) if first is not None else 0
     high = parse_time(last) if last is not None else end
+    if low >= end:
+        longest = format_time(end)
+        raise ConfigError(f"--from must be before the end of the longest run, {longest}, got {first!r}")
     if high <= low:
         raise ConfigError(f"--to must be after --from, got {format_time(low)} to {format_time(high)}")
-    if low >= end:
-        raise ConfigError(
-            f"--from must be before the end of the longest run, {format_time(end)}, got {first!r}"
-        )
     return low, high
 
 

@@ -431,8 +431,9 @@ class Core:
             self.self_notifies -= 1
             if self._waiting == "self" and self.self_notifies == 0:
                 self._waiting = ""
-                self.time = max(self.time, op.end)
-                self.after = ("signal", op)
+                if op.end > self.time:
+                    self.time = op.end
+                    self.after = ("signal", op)
                 self.wake()
         if self._waiting == "idle" and self.running == 0:
             self._waiting = ""

@@ -101,8 +101,8 @@ class Fabric:
         uses = []
         for link in self.topology.path(src, dst):
             # A rate that is stated as payload already needs no efficiency.
-            weight = 1 if link.payload else weight
-            uses += [(c, weight) for c in self._capacity(link.name, link.bandwidth, link.kind)]
+            share = 1 if link.payload else weight
+            uses += [(c, share) for c in self._capacity(link.name, link.bandwidth, link.kind)]
         return uses
 
     def latency(self, src: int, dst: int) -> int:

@@ -7,9 +7,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from a2a3sim.models.core import Core
+from a2a3sim.models.fabric import Path
 from a2a3sim.models.operation import Operation
 
-__all__ = ["HeldCore"]
+__all__ = ["HeldCore", "later"]
+
+
+def later(path: Path, time: int) -> Path:
+    """The same path for one transfer that is under way ``time`` ps longer: a load's request, or a store's bytes."""
+    slow = Path.__new__(Path)
+    for name in Path.__slots__:
+        setattr(slow, name, getattr(path, name))
+    if path.load:
+        slow.head += time
+    else:
+        slow.tail += time
+    return slow
 
 
 class HeldCore(Core):

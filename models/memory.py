@@ -20,7 +20,7 @@ class Memory:
 
     __slots__ = (
         "_cells", "_looked", "_lost", "buffer", "cell_shape", "data", "device", "id", "kind", "name", "nbytes",
-        "rank", "signal",
+        "rank", "signal", "written",
     )  # fmt: skip
 
     def __init__(self, id, name, kind, device, rank, nbytes, data, buffer=None):
@@ -37,6 +37,7 @@ class Memory:
         self._looked: set[int] = set()  # cells that a wait has looked at, and
         self._lost: set[tuple] = set()  # regions that were written, in a run that keeps no bytes
         self.cell_shape = None  # the extents through which they are addressed
+        self.written = None  # per byte whether it has been written, where that is watched; ranks may share it
 
     def __repr__(self):
         return f"<{self.kind} {self.name} of rank {self.rank}, {self.nbytes} B>"

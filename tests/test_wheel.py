@@ -1,5 +1,6 @@
 """The wheel installs one import name and works from outside the checkout."""
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -19,8 +20,13 @@ print(outcome.result.numerics.ok, outcome.result.max_remote_bytes)
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
+    # From a copy: setuptools leaves a build folder in the tree that it builds.
+    for name in ("a2a3sim", "models", "kernels", "experiments"):
+        shutil.copytree(ROOT / name, folder / "src" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder / "src" / name)
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, folder / "src"],
         check=True,
         capture_output=True,
     )

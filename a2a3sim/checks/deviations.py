@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from a2a3sim.checks.laws import Law, Result, hashed
-from a2a3sim.checks.provenance import MIXED
+from a2a3sim.checks.contributions import MIXED
 from a2a3sim.checks.slices import Slice
 from a2a3sim.checks.wording import listed, ranks_text
 
@@ -105,7 +105,9 @@ class _Reader:
         self.several = len({s.name for s in sources}) > 1
         j = np.arange(result.size)[None, :, None]
         self.relative = hashed(result.counts, np.where(result.index >= 0, result.index - j, result.index))
-        self.relative ^= hashed(law.counts, np.where(law.index >= 0, law.index - j, law.index)) >> np.uint64(1)
+        self.relative ^= hashed(law.counts, np.where(law.index >= 0, law.index - j, law.index)) >> np.uint64(
+            1
+        )
 
     def read(self, bad: np.ndarray) -> Iterator[Deviation]:
         runs = 0
@@ -137,7 +139,10 @@ class _Reader:
         key[there] = (foreign - np.arange(result.size))[there].astype(np.int64).view(np.uint64)
         nothing = ~(result.counts[q] != 0).any(axis=1)
         kind[nothing] = _NOTHING
-        key[nothing] = np.rint(result.constant[q] * 1024)[nothing].astype(np.int64).view(np.uint64) * 2 + result.fresh[q][nothing]
+        key[nothing] = (
+            np.rint(result.constant[q] * 1024)[nothing].astype(np.int64).view(np.uint64) * 2
+            + result.fresh[q][nothing]
+        )
         kind[~result.written[q]] = _UNWRITTEN
         key[~result.written[q]] = 0
         return kind, key
@@ -176,6 +181,9 @@ class _Reader:
         result, law = self.result, self.law
         got, wanted = result.counts[q, first], law.counts[q, first]
         index, right = result.index[q, first], law.index[q, first]
+        own = [k for k, s in enumerate(self.sources) if s.rank == result.ranks[q]]
+        if len(own) == 1 and index[own[0]] == MIXED and np.count_nonzero(got) == 1 < np.count_nonzero(wanted):
+            return f"{got[own[0]]:.4g} of the rank's own elements are added up instead of one of each rank"
         parts = []
         missing = [k for k in np.flatnonzero((got == 0) & (wanted != 0))]
         if missing:
@@ -216,7 +224,9 @@ class _Reader:
     def _who(self, columns: Sequence[int]) -> str:
         texts = []
         for name in dict.fromkeys(self.sources[k].name for k in columns):
-            ranks = sorted(r for k in columns if self.sources[k].name == name and (r := self.sources[k].rank) is not None)
+            ranks = sorted(
+                r for k in columns if self.sources[k].name == name and (r := self.sources[k].rank) is not None
+            )
             text = ranks_text(ranks) if ranks else "the common part"
             texts.append(f"{text} ({name})" if self.several else text)
         return listed(texts)
@@ -230,6 +240,31 @@ def _lookup(table: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return place, table[place] == wanted
 
 
+def _by_own_block(found: Sequence[Deviation], places: Places) -> dict[str, bool]:
+    """What is wrong with exactly the own block of every rank (True), or with all blocks but the own one (False)."""
+    if not places.block or places.word != "block":
+        return {}
+    blocks: dict[str, dict[int, set[int]]] = {}
+    for d in found:
+        if d.first % places.block or (d.last + 1) % places.block:
+            blocks.setdefault(d.what, {})[-1] = set()  # no whole block
+            continue
+        held = blocks.setdefault(d.what, {}).setdefault(d.rank, set())
+        held.update(range(d.first // places.block, (d.last + 1) // places.block))
+    every = set(range(places.size // places.block))
+    alike = {}
+    for what, by_rank in blocks.items():
+        if by_rank.keys() == every and all(held == {rank} for rank, held in by_rank.items()):
+            alike[what] = True
+        elif (
+            len(every) > 2
+            and by_rank.keys() == every
+            and all(held == every - {rank} for rank, held in by_rank.items())
+        ):
+            alike[what] = False
+    return alike
+
+
 def folded(found: Sequence[Deviation], places: Places) -> list[str]:
     """Deviations as lines: equal ones of several ranks together, neighbours that read alike as one."""
     merged: list[Deviation] = []
@@ -239,9 +274,20 @@ def folded(found: Sequence[Deviation], places: Places) -> list[str]:
             merged[-1] = Deviation(d.rank, before.first, d.last, d.what)
         else:
             merged.append(d)
+    lines = []
     groups: dict[tuple, list[int]] = {}
+    alike = _by_own_block(merged, places)
     for d in merged:
-        groups.setdefault((d.first, d.last, d.what), []).append(d.rank)
-    lines = [f"{ranks_text(ranks)}, {places.name(first, last)}: {what}" for (first, last, what), ranks in groups.items()]
+        if d.what in alike:
+            where = f"its own {places.word}" if alike[d.what] else f"every {places.word} but its own"
+            line = f"each rank, {where}: {d.what}"
+            if line not in lines:
+                lines.append(line)
+        else:
+            groups.setdefault((d.first, d.last, d.what), []).append(d.rank)
+    lines += [
+        f"{ranks_text(ranks)}, {places.name(first, last)}: {what}"
+        for (first, last, what), ranks in groups.items()
+    ]
     more = len(lines) - _LINES
     return [*lines[:_LINES], f"and {more} more stretch{'es' if more > 1 else ''}"] if more > 0 else lines

@@ -14,6 +14,7 @@ from a2a3sim.checks.extent import cell_name
 from a2a3sim.checks.findings import Folder, Ref
 from a2a3sim.checks.guarantee import own_sum
 from a2a3sim.checks.program import Program
+from a2a3sim.checks.wording import short_place
 
 __all__ = ["EarlyRelease", "EarlyReleases", "ref_of"]
 
@@ -66,7 +67,6 @@ class EarlyReleases:
     def _of_epochs(self, solver: Epochs):
         cell, column = solver.cell, solver.column
         taken: dict[int, int] = {}
-        plain = {(u.column, u.index) for u in cell.updates() if u.plain and u.replaces}
         for wait in cell.waits:
             if wait.column != column or not wait.done:
                 continue
@@ -79,12 +79,13 @@ class EarlyReleases:
             needs = wait.needs
             if wait.solver is not solver:
                 pass  # judged without clocks
+            elif wait.by_data:
+                if wait.value > cell.fresh:
+                    yield wait, "plain data"
             elif not needs:
                 carried = cell.carried is not None and wait.holds(cell.carried) and not wait.holds(cell.fresh)
                 if carried and not wait.own and wait.gain is None:
                     yield wait, "an earlier launch"
-            elif any(item in plain for item in needs.items()):
-                yield wait, "plain data"
             elif all(index <= taken.get(q, -1) for q, index in needs.items()):
                 yield wait, "an earlier wait"
             for q, index in needs.items():
@@ -189,7 +190,7 @@ class EarlyReleases:
         def words(number: int) -> str:
             op = program.access_op[number]
             file, line = program.source.site(op)
-            return f"the {program.source.kind(op)} at {file}:{line}"
+            return f"the {program.source.kind(op)} at {short_place(file, line)}"
 
         def told(t):
             memory = program.memories[wait.cell.memory]

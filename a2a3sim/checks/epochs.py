@@ -53,11 +53,13 @@ class Epochs:
         Args:
             before: the thread's clock just before the wait.
         """
-        wait.gain, wait.needs = None, {}
+        wait.gain, wait.needs, wait.by_data = None, {}, False
         epochs = self.epochs(wait, clocks, before)
         for epoch in epochs or ():
             if self._from(epoch, wait, clocks):
                 opening = epoch.opening
+                known = opening is not None and opening.plain and epoch.base is not None
+                wait.by_data = known and not wait.needs
                 if opening is not None and opening.column != self.column:
                     clock = clocks.matrix[opening.row]
                     wait.gain = clock.copy() if wait.gain is None else np.maximum(wait.gain, clock)

@@ -111,6 +111,7 @@ class Wait:
 
     __slots__ = (
         "asked",
+        "by_data",
         "cell",
         "column",
         "done",
@@ -145,6 +146,7 @@ class Wait:
         self.gain = None  # that clock
         self.asked = None  # start value and others' credits it asks for, where the cell is one that only adds
         self.needs = {}  # column -> index of the last of its updates that it cannot do without
+        self.by_data = False  # a plain write to the cell is all that it needs
 
     def holds(self, value: int) -> bool:
         """Does the predicate hold for this value of the cell?"""

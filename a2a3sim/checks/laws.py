@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from a2a3sim.checks.provenance import MIXED, NONE, Contributions
+from a2a3sim.checks.contributions import MIXED, NONE, Contributions
 from a2a3sim.checks.slices import Slice
 
 __all__ = ["IN_PLACE", "Law", "Result", "agreement", "candidates", "hashed", "usual"]
 
 
 IN_PLACE = "reduce-scatter in place"
+
+_NAMED = 4  # slices named one by one
 
 
 @dataclass
@@ -61,9 +63,11 @@ class Law:
     """Who should contribute what to each element of a result.
 
     Attributes:
+        name: of the collective; empty for a law without one.
         words: what each rank holds, in a few words.
         counts, index: as those of a `Result`.
         holds: elements of which the law says something, [rank, element].
+        offset: what stands beside the contributions, by rank.
     """
 
     name: str
@@ -71,10 +75,13 @@ class Law:
     counts: np.ndarray = field(repr=False)
     index: np.ndarray = field(repr=False)
     holds: np.ndarray = field(repr=False)
+    offset: np.ndarray | None = field(default=None, repr=False)
 
     def scaled(self, factor: float) -> Law:
         """The same with all contributions multiplied: a mean instead of a sum."""
-        return replace(self, words=f"{factor:.4g} times {self.words}", counts=self.counts * np.float32(factor))
+        return replace(
+            self, words=f"{factor:.4g} times {self.words}", counts=self.counts * np.float32(factor)
+        )
 
 
 class _Maker:
@@ -105,10 +112,15 @@ class _Maker:
         j, p = np.arange(size), len(ranks)
         place = {r: k for k, r in enumerate(ranks)}
         if size == held:
-            yield self.law("all-reduce", "the sum over all ranks, element by element", lambda q, r: True, lambda q, r: j)
+            yield self.law(
+                "all-reduce", "the sum over all ranks, element by element", lambda q, r: True, lambda q, r: j
+            )
         if size == held * p and p > 1:
             yield self.law(
-                "all-gather", "rank r's slice in block r", lambda q, r: j // held == place[r], lambda q, r: j % held
+                "all-gather",
+                "rank r's slice in block r",
+                lambda q, r: j // held == place[r],
+                lambda q, r: j % held,
             )
         if size * p == held and p > 1:
             yield self.law(
@@ -131,11 +143,21 @@ class _Maker:
         )
         yield self.law("copy", "the own input", lambda q, r: r == q, lambda q, r: j)
         for root in ranks:
-            yield self.law(f"broadcast of rank {root}", f"rank {root}'s slice", lambda q, r, root=root: r == root, lambda q, r: j)
-        for step in range(1, p):
-            words = {1: "the left neighbour's slice", p - 1: "the right neighbour's slice"}.get(step, f"the slice of the rank {step} to the left")
             yield self.law(
-                f"shift by {step}", words, lambda q, r, step=step: place[r] == (place[q] - step) % p, lambda q, r: j
+                f"broadcast of rank {root}",
+                f"rank {root}'s slice",
+                lambda q, r, root=root: r == root,
+                lambda q, r: j,
+            )
+        for step in range(1, p):
+            words = {1: "the left neighbour's slice", p - 1: "the right neighbour's slice"}.get(
+                step, f"the slice of the rank {step} to the left"
+            )
+            yield self.law(
+                f"shift by {step}",
+                words,
+                lambda q, r, step=step: place[r] == (place[q] - step) % p,
+                lambda q, r: j,
             )
 
 
@@ -182,22 +204,28 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
     law_counts, law_index = np.take_along_axis(wanted, back, axis=2), np.take_along_axis(where, back, axis=2)
     sizes = np.array([s.size for s in sources])
     holds = ((law_index < sizes) & (law_index >= NONE)).all(axis=2)
-    return Law("what most elements hold", _described(counts[q, e], names, p), law_counts, law_index.astype(np.int32), holds)
+    return Law("", _described(counts[q, e], names, p), law_counts, law_index.astype(np.int32), holds)
 
 
 def _described(counts: np.ndarray, names: list[str], p: int) -> str:
+    if np.count_nonzero(counts) > _NAMED:
+        return f"factors of {np.count_nonzero(counts)} slices, the same by distance of ranks"
     parts = []
     for k in np.flatnonzero(counts):
         tensor, distance = names[k // p], int(k % p)
-        who = {0: "own", 1: "right neighbour's", p - 1: "left neighbour's"}.get(distance, f"rank+{distance}'s")
+        who = {0: "own", 1: "right neighbour's", p - 1: "left neighbour's"}.get(
+            distance, f"rank+{distance}'s"
+        )
         factor = "" if counts[k] == 1 else f"{counts[k]:.4g}·"
         parts.append(f"{factor}{who} {tensor}")
-    return " + ".join(parts) or "nothing of the inputs"
+    return " + ".join(parts).replace("+ -", "- ") or "nothing of the inputs"
 
 
 def agreement(result: Result, law: Law) -> float:
     """How much of what a law asks for is there, and of what is there it asks for: 1 where all is as it should be."""
-    same = (result.counts != 0) & np.isclose(result.counts, law.counts, rtol=1e-3) & (result.index == law.index)
+    same = (
+        (result.counts != 0) & np.isclose(result.counts, law.counts, rtol=1e-3) & (result.index == law.index)
+    )
     either = (result.counts != 0) | (law.counts != 0)
     asked = law.holds
     with np.errstate(all="ignore"):
@@ -208,8 +236,10 @@ def agreement(result: Result, law: Law) -> float:
 def hashed(counts: np.ndarray, index: np.ndarray) -> np.ndarray:
     """A number for each row of counts and element numbers; equal rows have equal ones."""
     generator = np.random.Generator(np.random.Philox(11))
-    one, other = (generator.integers(1, 1 << 62, counts.shape[-1], np.uint64) | np.uint64(1) for _ in range(2))
+    one, other = (
+        generator.integers(1, 1 << 62, counts.shape[-1], np.uint64) | np.uint64(1) for _ in range(2)
+    )
     scaled = np.rint(counts * 1024.0).astype(np.int64).view(np.uint64)
     where = np.where(counts != 0, index, NONE).astype(np.int64).view(np.uint64)
     with np.errstate(all="ignore"):
-        return ((scaled * one).sum(axis=-1, dtype=np.uint64) ^ (where * other).sum(axis=-1, dtype=np.uint64))
+        return (scaled * one).sum(axis=-1, dtype=np.uint64) ^ (where * other).sum(axis=-1, dtype=np.uint64)

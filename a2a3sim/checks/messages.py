@@ -6,6 +6,8 @@ Each function takes what is told of a folded finding (`a2a3sim.checks.told.Told`
 
 from __future__ import annotations
 
+from a2a3sim.checks.wording import short_place
+
 __all__ = [
     "cell_read",
     "cell_written",
@@ -61,7 +63,7 @@ def race(told):
 
 def _repair(told, fix: str) -> str:
     wait = told.wholly_explained
-    return fix if wait is None else f"repair the wait at {wait[0]}:{wait[1]} (early-release); it then orders them"
+    return fix if wait is None else f"repair the wait at {short_place(*wait)} (early-release); it then orders them"
 
 
 def _race_on_one_rank(told):

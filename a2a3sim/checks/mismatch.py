@@ -48,7 +48,9 @@ def _finding(numerics: Numerics, reasons: Sequence[Explanation], trace: Trace, c
     told = "; ".join(r.text() for r in bad if r.lines)
     message = f"{numerics.wrong} element{'s' if numerics.wrong != 1 else ''} of the result differ{'s' if numerics.wrong == 1 else ''} from the golden"
     if not only_rounding and first.law is not None and first.certain:
-        message += f"; {first.name} should be {first.law.words} ({first.law.name})"
+        message += (
+            f"; {first.name} should be {first.law.words}{f' ({first.law.name})' if first.law.name else ''}"
+        )
     return Finding(
         kind="mismatch",
         subtype="rounding" if only_rounding else None,
@@ -63,8 +65,10 @@ def _finding(numerics: Numerics, reasons: Sequence[Explanation], trace: Trace, c
 
 def _fix(said: Explanation, only_rounding: bool) -> str:
     if only_rounding:
-        return "compare with a tolerance (RunConfig(rtol=, atol=)): floating-point addition depends on its order"
-    text = said.text()
+        return (
+            "compare with a tolerance (RunConfig(rtol=, atol=)): floating-point addition depends on its order"
+        )
+    text = said.text() if said.wrong else ""
     if "the all-gather is missing" in text:
         return "add the all-gather: one read of every owner's block, to its own place"
     if "are no multiple of" in text:
@@ -100,7 +104,11 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
         low, high = base + int(row[d.first]) * itemsize, base + (int(row[d.last]) + 1) * itemsize
         for op in lane.operations:
             for a in op.writes:
-                if a.memory.buffer != argument.buffer.name or a.offset >= high or a.offset + (a.rows - 1) * a.stride + a.row_bytes <= low:
+                if (
+                    a.memory.buffer != argument.buffer.name
+                    or a.offset >= high
+                    or a.offset + (a.rows - 1) * a.stride + a.row_bytes <= low
+                ):
                     continue
                 place = resolve_site(op.site)
                 key = (lane.rank, place.file, place.line)

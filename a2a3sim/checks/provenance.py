@@ -11,64 +11,29 @@ elements for which that fails are not claimed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from a2a3sim.checks.slices import Slice, slices_of
+from a2a3sim.checks.contributions import MIXED, NONE, Contributions, Provenance, copied, predict, share
+from a2a3sim.checks.slices import slices_of
 from a2a3sim.rerun import Call
 
-__all__ = ["MIXED", "NONE", "Contributions", "Provenance", "predict", "trace_back"]
+__all__ = ["trace_back"]
 
-NONE, MIXED = -1, -2  # instead of an element's number: no contribution; several different elements
-
-_BITS = {"fp32": 24, "fp16": 11, "bf16": 8, "int32": 30, "int16": 14, "int8": 6, "uint8": 7, "uint32": 31, "int64": 50}
+_BITS = {
+    "fp32": 24,
+    "fp16": 11,
+    "bf16": 8,
+    "int32": 30,
+    "int16": 14,
+    "int8": 6,
+    "uint8": 7,
+    "uint32": 31,
+    "int64": 50,
+}
 _FILLS = 77, 91  # what Out arguments hold before a repetition: one that keeps both was never written
 _BUDGET = 400_000  # operations of all repetitions together
 _CELLS = 1 << 24  # elements of results times slices
-
-
-@dataclass
-class Contributions:
-    """One argument that the program wrote.
-
-    Attributes:
-        slices: its parts by rank.
-        counts: how often each source contributes to each element, [element, source]; a factor where it is scaled.
-        index: which element of the source, `NONE` or `MIXED`.
-        constant: what stands there when all inputs are zero.
-        written: whether anything was stored there at all.
-        fresh: it depends on memory that nobody wrote.
-        known: the counts explain what the program does with other inputs.
-    """
-
-    name: str
-    slices: list[Slice]
-    counts: np.ndarray = field(repr=False)
-    index: np.ndarray = field(repr=False)
-    constant: np.ndarray = field(repr=False)
-    written: np.ndarray = field(repr=False)
-    fresh: np.ndarray = field(repr=False)
-    known: np.ndarray = field(repr=False)
-
-
-@dataclass
-class Provenance:
-    """What the results of a call are made of.
-
-    Attributes:
-        sources: the slices of the inputs.
-        outputs: by argument.
-        combine: ``sum`` or ``maximum``.
-        runs: repetitions that it took.
-        obstacle: why nothing can be said, or empty.
-    """
-
-    sources: list[Slice] = field(default_factory=list)
-    outputs: dict[str, Contributions] = field(default_factory=dict)
-    combine: str = "sum"
-    runs: int = 0
-    obstacle: str = ""
 
 
 class _Impossible(Exception):
@@ -83,10 +48,13 @@ def trace_back(call: Call, budget: int = _BUDGET) -> Provenance:
     """
     if call.obstacle:
         return Provenance(obstacle=call.obstacle)
+    if call.provenance is not None:
+        return call.provenance
     probe = None
     try:
         probe = _Probe(call, budget)
-        return probe.result()
+        call.provenance = probe.result()
+        return call.provenance
     except _Impossible as reason:
         return Provenance(obstacle=str(reason), runs=probe.runs if probe else 0)
 
@@ -104,11 +72,15 @@ class _Probe:
         self.tagged = [
             a
             for a in call.arguments
-            if a.direction != "out" and a.parts and (a.layout.dtype.floating if floating else a.layout.dtype.name in kinds)
+            if a.direction != "out"
+            and a.parts
+            and (a.layout.dtype.floating if floating else a.layout.dtype.name in kinds)
         ]
         dtypes = {a.layout.dtype.name for a in (*self.tagged, *written)}
         if not dtypes <= _BITS.keys():
-            raise _Impossible(f"elements of type {', '.join(sorted(dtypes - _BITS.keys()))} hold no numbers to count with")
+            raise _Impossible(
+                f"elements of type {', '.join(sorted(dtypes - _BITS.keys()))} hold no numbers to count with"
+            )
         self.bits = min(_BITS[name] for name in dtypes)
         self.sources = [s for a in self.tagged for s in slices_of(a)]
         if not self.sources:
@@ -125,7 +97,9 @@ class _Probe:
         self.runs += 1
         self.left -= max(self.call.operations, 1)
         if self.left < 0:
-            raise _Impossible(f"it would take more than {self.runs - 1} repetitions of {self.call.operations} operations")
+            raise _Impossible(
+                f"it would take more than {self.runs - 1} repetitions of {self.call.operations} operations"
+            )
         inputs = {}
         for a in self.call.arguments:
             if a.direction == "out":
@@ -158,25 +132,25 @@ class _Probe:
         totals = np.concatenate([(ones[c.name] - c.constant)[c.known] for c in first.values()])
         best = None
         if np.all((totals >= 0) & (totals == np.rint(totals)) & (totals < 1 << self.bits)):
-            best = _copied(first)
+            best = copied(first)
             self._packed(best, int(totals.max(initial=0)), ones)
             self._verify(best)
-        if best is None or _share(best) < 1:
+        if best is None or share(best) < 1:
             # Factors that are no whole numbers; or no sum at all, but the largest of the inputs.
-            single = _copied(first)
+            single = copied(first)
             try:
                 self._one_by_one(single)
-                largest = _copied(single)
+                largest = copied(single)
                 self._verify(single)
-                if _share(single) < 1 and np.all((totals == 0) | (totals == 1)):
+                if share(single) < 1 and np.all((totals == 0) | (totals == 1)):
                     self._verify(largest, "maximum")
-                    if _share(largest) > max(_share(single), 0 if best is None else _share(best)):
+                    if share(largest) > max(share(single), 0 if best is None else share(best)):
                         return Provenance(self.sources, largest, "maximum", self.runs)
             except _Impossible:
                 if best is None:
                     raise
             else:
-                if best is None or _share(single) > _share(best):
+                if best is None or share(single) > share(best):
                     best = single
         return Provenance(self.sources, best, "sum", self.runs)
 
@@ -213,6 +187,34 @@ class _Probe:
             for c, sums in self._sums(found, values):
                 for k, shift, _, room, offset in packed:
                     _enter(c, k, (sums >> offset & (1 << room) - 1).astype(np.float64), shift)
+        self._tell_means(found)
+
+    def _tell_means(self, found: dict[str, Contributions]) -> None:
+        """Several elements whose numbers have a mean that is a number again are not that one: ask with other numbers."""
+        fields = []
+        for k in range(len(self.sources)):
+            extra = int(max(c.counts[:, k].max(initial=0) for c in found.values())).bit_length()
+            if extra > 1:
+                digits = min(self.bits - extra, 16)
+                fields.append((k, 0, digits, digits + extra))
+        for packed in _bins(fields, self.bits):
+            values: list = [0] * len(self.sources)
+            for k, _, digits, _, offset in packed:
+                values[k] = self._codes(k, digits) << offset
+            for c, sums in self._sums(found, values):
+                for k, _, digits, room, offset in packed:
+                    self._unmask(c, k, self._codes(k, digits), sums >> offset & (1 << room) - 1)
+
+    def _codes(self, k: int, digits: int) -> np.ndarray:
+        """A number for each element of a source that its neighbours do not tell."""
+        return np.random.Generator(np.random.Philox(key=k)).integers(0, 1 << digits, self.sources[k].size)
+
+    def _unmask(self, c: Contributions, k: int, codes: np.ndarray, sums: np.ndarray) -> None:
+        index = np.clip(c.index[:, k], 0, len(codes) - 1)
+        counts = c.counts[:, k].astype(np.float64)
+        slack = np.where(counts == np.rint(counts), 0, 1e-4 * (1 + np.abs(sums)))
+        off = np.abs(sums - codes[index] * counts) > slack
+        c.index[off & (c.index[:, k] >= 0), k] = MIXED
 
     def _digits(self, found: dict[str, Contributions]) -> Iterator[tuple[int, int, int, int]]:
         """(source, shift, digits, room): the parts of the element numbers, and the bits that their sums need."""
@@ -256,6 +258,9 @@ class _Probe:
                     sums = np.where(c.known, outputs[c.name] - c.constant, 0)
                     c.known &= np.isfinite(sums)
                     _enter(c, k, np.where(c.known, sums, 0), shift)
+            outputs = self.run(self.only(k, self._codes(k, step)))
+            for c in found.values():
+                self._unmask(c, k, self._codes(k, step), np.where(c.known, outputs[c.name] - c.constant, 0))
 
     def _verify(self, found: dict[str, Contributions], combine: str = "sum") -> None:
         """Hold the counts against random inputs; where elements are mixed, at least sums against sums of inputs."""
@@ -269,37 +274,16 @@ class _Probe:
             sizes = np.array([s.size for s in self.sources])
             c.index[(c.index >= sizes) | (c.index < MIXED)] = MIXED
             predicted = predict(c, one, combine)
+            whole = bool(np.all(c.counts == np.rint(c.counts)))
+            slack = 0 if whole else 2.0 ** (4 - self.bits) * (1 + np.abs(predicted))
+            missed = c.known & (np.abs(got[c.name] - predicted) > slack)
+            c.index[missed[:, None] & (np.abs(c.counts) > 1.5)] = MIXED
             mixed = (c.index == MIXED).any(axis=1) & c.known
             if mixed.any():
                 if both is None:
                     more, both = self.run(other), self.run([a + b for a, b in zip(one, other, strict=True)])
                 predicted[mixed] = (both[c.name] - more[c.name] + c.constant)[mixed]
-            whole = bool(np.all(c.counts == np.rint(c.counts)))
-            slack = 0 if whole else 2.0 ** (4 - self.bits) * (1 + np.abs(predicted))
             c.known &= np.abs(got[c.name] - predicted) <= slack
-
-
-def _copied(found: dict[str, Contributions]) -> dict[str, Contributions]:
-    return {
-        name: replace(c, counts=c.counts.copy(), index=c.index.copy(), known=c.known.copy()) for name, c in found.items()
-    }
-
-
-def _share(found: dict[str, Contributions]) -> float:
-    """How much of what was written is explained."""
-    written = sum(int(c.written.sum()) for c in found.values())
-    return sum(int(c.known.sum()) for c in found.values()) / written if written else 1.0
-
-
-def predict(c: Contributions, values, combine: str = "sum") -> np.ndarray:
-    """What stands in each element if the sources hold ``values``; NaN where unknown elements contribute."""
-    result = c.constant.copy()
-    for k, value in enumerate(values):
-        index, counts = c.index[:, k], c.counts[:, k].astype(np.float64)
-        held = np.asarray(value, np.float64)[np.maximum(index, 0)]
-        part = np.where(index == MIXED, np.nan, np.where(index == NONE, 0, held * counts))
-        result = np.maximum(result, part) if combine == "maximum" else result + part
-    return result
 
 
 def _enter(c: Contributions, k: int, sums: np.ndarray, shift: int) -> None:

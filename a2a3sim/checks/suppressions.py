@@ -183,7 +183,9 @@ def in_file(path: str) -> list[Suppression]:
         raise ConfigError(f"--suppress: {path} is no TOML: {error}") from None
     entries = data.pop("suppress", [])
     if data or not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise ConfigError(f"--suppress: {path} must hold [[suppress]] tables only, got {', '.join(data) or 'something else'}")
+        raise ConfigError(
+            f"--suppress: {path} must hold [[suppress]] tables only, got {', '.join(data) or 'something else'}"
+        )
     return [_entry(path, number, entry) for number, entry in enumerate(entries, 1)]
 
 
@@ -191,18 +193,28 @@ def _entry(path: str, number: int, entry: dict) -> Suppression:
     origin = f"{path}, suppression {number}"
     for key in entry:
         if key not in _KEYS:
-            raise ConfigError(f"{origin}: unknown key {key!r}{nearest(key, _KEYS)}; it has {', '.join(_KEYS)}")
+            raise ConfigError(
+                f"{origin}: unknown key {key!r}{nearest(key, _KEYS)}; it has {', '.join(_KEYS)}"
+            )
     for key in ("kind", "file", "reason"):
         value = entry.get(key)
         if not isinstance(value, str) or not value.strip():
-            why = "a suppression must give its reason" if key == "reason" else f"a suppression must name its {key}"
+            why = (
+                "a suppression must give its reason"
+                if key == "reason"
+                else f"a suppression must name its {key}"
+            )
             raise ConfigError(f"{origin}: {why}, got {value!r}")
     line, source = entry.get("line"), entry.get("source")
     if line is None and source is None:
-        raise ConfigError(f"{origin}: a suppression must say which line: line = 42, or source = a part of its text")
+        raise ConfigError(
+            f"{origin}: a suppression must say which line: line = 42, or source = a part of its text"
+        )
     if line is not None and (isinstance(line, bool) or not isinstance(line, int) or line < 1):
         raise ConfigError(f"{origin}: line must be a number from 1, got {line!r}")
     if source is not None and (not isinstance(source, str) or not source.strip()):
         raise ConfigError(f"{origin}: source must be a part of the line's text, got {source!r}")
     lines = None if line is None else range(line, line + 1)
-    return Suppression(_checked(entry["kind"], origin), entry["file"], lines, source, entry["reason"].strip(), origin)
+    return Suppression(
+        _checked(entry["kind"], origin), entry["file"], lines, source, entry["reason"].strip(), origin
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.wording import listed, ranks_text
+from a2a3sim.checks.wording import listed, ranks_text, short_place
 
 __all__ = ["Told"]
 
@@ -77,7 +77,7 @@ class Told:
         line = max(lines, key=lambda at: (lines[at], at))
         covered = sum(lines.values())
         share = "" if covered >= self.count else f"{covered} of them "
-        place = f"{line[0]}:{line[1]}"
+        place = short_place(*line)
         if share:
             return f" {share}arise because the wait at {place} is released early."
         return f" The wait at {place} should order them but is released early."

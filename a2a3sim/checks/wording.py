@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["listed", "plural", "ranks_text"]
+__all__ = ["listed", "plural", "ranks_text", "short_place"]
 
 _SINGLES = 6  # ranks listed one by one
 
@@ -38,3 +38,8 @@ def ranks_text(ranks: Sequence[int]) -> str:
     if len(parts) > _SINGLES:
         return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
     return f"ranks {listed(parts)}"
+
+
+def short_place(file: str, line: int) -> str:
+    """``kernel.py:12``: for a sentence; the sites of a finding have the whole path."""
+    return f"{file.rpartition('/')[2]}:{line}"

@@ -2,7 +2,7 @@
 
 import typer
 
-from a2a3sim.cli import check, compare, diff, explain, flows, perf, platforms, plot, run, sweep, timeline
+from a2a3sim.cli import check, compare, diff, explain, flows, perf, platforms, plot, run, stress, sweep, timeline
 
 app = typer.Typer(
     name="a2a3sim",
@@ -23,6 +23,7 @@ app.command("plot")(plot.command)
 app.command("timeline")(timeline.command)
 app.command("check")(check.command)
 app.command("explain", context_settings=run.CONTEXT)(explain.command)
+app.command("stress", context_settings=run.CONTEXT)(stress.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)
 
 

@@ -23,10 +23,14 @@ def command(
     skew: o.Skew = None,
     fences: Annotated[str | None, typer.Option("--fences", help="statement, notify or explicit.")] = None,
     slow: o.Slow = None,
+    jitter: o.Jitter = None,
+    delay: o.Delay = None,
     poison: o.Poison = False,
     check: o.Check = True,
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
+    witness: o.Witness = False,
+    suppress: o.Suppress = None,
     json: o.Json = None,
 ) -> int:
     """Say what each phase did, who waited for whom, what the time went to, what is wrong, and why.
@@ -34,6 +38,7 @@ def command(
     Where a result can be traced back, the program is run again on tagged inputs, so that each element of the
     result is known as contributions of ranks. Simulator flags stand before SCRIPT. Exits as `run` does.
     """
+    from a2a3sim.cli.accepted import noted, read_suppressions, source_files
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.errors import DeadlockError
     from a2a3sim.experiments.explain import explain_script
@@ -42,9 +47,12 @@ def command(
     failed([], fail_on)
     if json not in (None, "-"):
         check_writable(json)
-    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
+    forced = o.forced_settings(
+        platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay
+    )
+    accepted = read_suppressions(suppress, script)
     with contextlib.redirect_stdout(sys.stderr):
-        done = explain_script(script, args or [], forced)
+        done = explain_script(script, args or [], forced, accepted, witness)
     if json != "-":
         for number, story in enumerate(done.stories):
             if number:
@@ -53,6 +61,9 @@ def command(
     if done.error is not None:
         error = done.error
         note(error.report if isinstance(error, DeadlockError) else f"a2a3sim: {error}")
+    if check:
+        for line in noted(accepted, {file for story in done.stories for file in source_files(story.trace)}):
+            note(line)
     if json is not None:
         print_report(json, "explain", done.runs, [story.as_dict() for story in done.stories])
     return done.status or int(failed(done.runs, fail_on))

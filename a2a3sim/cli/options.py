@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "Check", "Cores", "Devices", "Dtype", "FailOn", "Fences", "Json", "Out", "Overrides", "Place", "Platform",
-    "Poison", "Seed", "Seeds", "Skew", "Slow", "TimingOnly", "Trace", "build_config", "forced_settings", "parse_devices",
-    "parse_list", "parse_pairs",
+    "Check", "Cores", "Delay", "Devices", "Dtype", "FailOn", "Fences", "Jitter", "Json", "Out", "Overrides", "Place",
+    "Platform", "Poison", "Seed", "Seeds", "Skew", "Slow", "Suppress", "TimingOnly", "Trace", "Witness", "build_config",
+    "forced_settings", "parse_devices", "parse_list", "parse_pairs",
 ]  # fmt: skip
 
 _COMMON = "Machine and run"
@@ -40,6 +40,20 @@ Slow = Annotated[
     list[str] | None,
     typer.Option("--slow", help="Slow a rank's cores down: 2=1.5x (repeatable).", rich_help_panel=_COMMON),
 ]
+Jitter = Annotated[
+    str | None,
+    typer.Option(
+        "--jitter", help="Stretch each link's latency by its own factor, at most this (4x), by the seed.", rich_help_panel=_COMMON
+    ),
+]
+Delay = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--delay",
+        help="Hold a rank's core before an operation: RANK@FILE:LINE#K=TIME, K counting from 0 (repeatable).",
+        rich_help_panel=_COMMON,
+    ),
+]
 Poison = Annotated[
     bool, typer.Option("--poison", help="Fill fresh memory with NaN instead of zeros.", rich_help_panel=_COMMON)
 ]
@@ -61,6 +75,14 @@ Out = Annotated[str, typer.Option("--out", help="Directory for pictures.")]
 Trace = Annotated[
     str | None,
     typer.Option("--trace", help="Write a Chrome trace to FILE.json or FILE.json.gz; Perfetto opens it."),
+]
+Witness = Annotated[
+    bool,
+    typer.Option("--witness", help="For each race, run again with one core held so that it bites; show the bytes."),
+]
+Suppress = Annotated[
+    list[str] | None,
+    typer.Option("--suppress", help="TOML file of accepted findings, each with its reason (repeatable)."),
 ]
 Json = Annotated[str | None, typer.Option("--json", help="Write the report as JSON to FILE, or - for stdout.")]
 
@@ -118,6 +140,18 @@ def parse_pairs(flag: str, items: list[str] | None) -> dict[str, str]:
     return pairs
 
 
+def _delays(items: list[str]) -> dict[str, str]:
+    from a2a3sim.errors import ConfigError
+
+    found = {}
+    for item in items:
+        where, equals, time = item.rpartition("=")
+        if not equals:
+            raise ConfigError(f"--delay: must look like RANK@FILE:LINE#K=TIME, got {item!r}")
+        found[where] = time
+    return found
+
+
 def build_config(
     platform, overrides=None, place=None, seed=0, skew=None, fences="statement", slow=None, poison=False,
     check=True, timing_only=False,
@@ -149,7 +183,9 @@ def build_config(
     )
 
 
-def forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only) -> dict:
+def forced_settings(
+    platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter=None, delay=None
+) -> dict:
     """The RunConfig fields that flags given on the command line impose on a script's runs."""
     config = build_config(platform, overrides, place, seed or 0, skew, fences or "statement", slow, poison, check)
     forced = {}
@@ -167,6 +203,10 @@ def forced_settings(platform, overrides, place, seed, skew, fences, slow, poison
         forced["fences"] = fences
     if slow:
         forced["slow"] = config.slow
+    if jitter is not None:
+        forced["jitter"] = jitter
+    if delay:
+        forced["delay"] = _delays(delay)
     for name, given in (("poison", poison), ("timing_only", timing_only)):
         if given:
             forced[name] = True

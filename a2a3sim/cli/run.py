@@ -25,10 +25,14 @@ def command(
     skew: o.Skew = None,
     fences: Annotated[str | None, typer.Option("--fences", help="statement, notify or explicit.")] = None,
     slow: o.Slow = None,
+    jitter: o.Jitter = None,
+    delay: o.Delay = None,
     poison: o.Poison = False,
     check: o.Check = True,
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
+    witness: o.Witness = False,
+    suppress: o.Suppress = None,
     timeline: Annotated[str | None, typer.Option("--timeline", help="Draw all runs into FILE.png or .svg.")] = None,
     trace: o.Trace = None,
     json: o.Json = None,
@@ -38,6 +42,7 @@ def command(
     Exits with the script's own status if that is not 0, else with 1 if a run has findings or wrong
     numerics, else with 0. Simulator flags stand before SCRIPT.
     """
+    from a2a3sim.cli.accepted import noted, read_suppressions, source_files
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.errors import A2A3Error, DeadlockError
     from a2a3sim.pypto import run_script
@@ -52,11 +57,17 @@ def command(
         from a2a3sim.reports.chrome import check_trace_path
 
         check_trace_path(trace)
-    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
-    runs, drawn, traced = [], [], []
+    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay)
+    accepted = read_suppressions(suppress, script)
+    runs, drawn, traced, files = [], [], [], set()
 
-    def observe(_program, result, record) -> None:
+    def observe(program, result, record) -> None:
         runs.append(result)
+        files.update(source_files(record))
+        if witness:
+            from a2a3sim.experiments.witness import attach_witnesses
+
+            attach_witnesses(program, result, record)
         for line in summary_lines(result):
             note(line)
         if trace is not None:
@@ -68,7 +79,7 @@ def command(
 
     redirected = contextlib.redirect_stdout(sys.stderr) if json == "-" else contextlib.nullcontext()
     status = 0
-    with session(Session(forced, [observe])), redirected:
+    with session(Session(forced, [observe], keep_calls=witness, suppressions=accepted)), redirected:
         try:
             status = run_script(script, args or [])
         except A2A3Error as error:
@@ -76,6 +87,9 @@ def command(
             if not told:  # else its finding has been printed
                 note(error.report if isinstance(error, DeadlockError) else f"a2a3sim: {error}")
             status = 1
+    if check:
+        for line in noted(accepted, files):
+            note(line)
     if drawn:
         from a2a3sim.reports.timeline import draw_timeline
 

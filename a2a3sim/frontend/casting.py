@@ -60,7 +60,15 @@ def cast(x, target_type, mode="round"):
 def _cast_tile(ctx, site, x: Tile, target: DataType, mode: str) -> Tile:
     valid = None if x.valid == x.shape else x.valid
     return demands.vector(
-        ctx, site, "cast", target, x.shape, (x,), lambda: convert(x.data, target, mode), valid
+        ctx,
+        site,
+        "cast",
+        target,
+        x.shape,
+        (x,),
+        lambda: convert(x.data, target, mode),
+        valid,
+        holes=lambda _op: x.holes,
     )
 
 

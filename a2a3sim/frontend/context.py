@@ -75,7 +75,7 @@ class KernelContext:
     level = "kernel"
     __slots__ = (
         "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine",
-        "site", "strict", "task", "vector",
+        "row", "site", "strict", "task", "vector",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +92,7 @@ class KernelContext:
         self.task = task
         self.deferred: int | None = None
         self.limited = core.costs.ub is not None  # tiles need a place in UB
+        self.row = machine.platform.align.row  # rows of tiles are multiples of it; None: of any size
         # What the machine has said before, by device or operands: a look-up instead of a call.
         self.loads = machine.fabric.loads_from(device)
         self.latencies = machine.fabric.latencies_from(device)

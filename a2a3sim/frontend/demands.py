@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from a2a3sim.errors import KernelError
+from a2a3sim.frontend import undefined
 from a2a3sim.frontend.context import KernelContext
 from a2a3sim.frontend.handles import Region, Tensor, Tile
 from a2a3sim.frontend.types import INT32
@@ -44,6 +45,18 @@ def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple =
             f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
     tile.life = core.take_space(op, op.makes, operands)
+
+
+def _check_row(ctx: KernelContext, kind: str, shape, dtype) -> None:
+    """KernelError if the machine has no tiles with such rows; columns, ``[k, 1]``, it stores otherwise."""
+    align, columns = ctx.row, shape[-1]
+    row = columns * dtype.itemsize
+    if row % align and columns != 1:
+        fits = -(-row // align) * align // dtype.itemsize
+        raise KernelError(
+            f"alignment: {kind} makes a tile {list(shape)} of {dtype!r}, whose row of {row} B is no multiple of {align} B: "
+            f"let its last extent be {fits} (with valid_shape= for what is used of it)"
+        )
 
 
 def _nbytes(shape, dtype) -> int:
@@ -79,6 +92,8 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
 
             def take():
                 tile.data = array[index].reshape(shape).copy()
+                if memory.written is not None:
+                    tile.holes = undefined.taken(tensor, region, shape, valid)
         else:
             whole = tuple(slice(0, v) for v in valid)
 
@@ -86,8 +101,12 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
                 data = np.zeros(shape, dtype.numpy)
                 data[whole] = array[index].reshape(valid)
                 tile.data = data
+                if memory.written is not None:
+                    tile.holes = undefined.taken(tensor, region, shape, valid)
 
         op.work = take
+    if ctx.row is not None:
+        _check_row(ctx, kind, shape, dtype)
     op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
     core = ctx.core
     if ctx.limited:
@@ -143,6 +162,8 @@ def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region,
             array[index] += data.reshape(shape)
         else:
             array[index] = data.reshape(shape)
+        if memory.written is not None or tile.holes is not None:
+            undefined.deposited(ctx, op, tile, tensor, region, valid, add)
         if memory.signal:
             signals.stored(memory)
 
@@ -150,12 +171,14 @@ def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region,
 
 
 def vector(
-    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None, extent=None
-) -> Tile:
+    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None, extent=None,
+    holes=None,
+) -> Tile:  # fmt: skip
     """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called.
 
     Args:
         extent: what the instruction works on, where that is not the result's ``shape``.
+        holes: what is undefined of the result where an instruction merely copies; others use all their operands.
     """
     op = Vector(ctx.lane, instr, "V", ctx.site or site)
     tile = Tile(shape, dtype, op, valid)
@@ -169,12 +192,22 @@ def vector(
     if ctx.bytes:
 
         def work():
+            whole = True
             for operand in operands:
                 if operand.data is None:
                     return
+                if operand.holes is not None:
+                    whole = False
             tile.data = compute()
+            if not whole:
+                if holes is None:
+                    undefined.used(ctx, op, operands)
+                else:
+                    tile.holes = holes(op)
 
         op.work = work
+    if ctx.row is not None:
+        _check_row(ctx, instr, shape, dtype)
     op.makes = _nbytes(shape, dtype)
     core = ctx.core
     if ctx.limited:
@@ -196,6 +229,9 @@ def empty(ctx: KernelContext, site, shape, dtype) -> Tile:
     tile = Tile(shape, dtype, op)
     if ctx.bytes:
         tile.data = ctx.task.launch.fresh(shape, dtype)
+        tile.holes = undefined.Holes(np.ones(shape, np.bool_), "a tile")
+    if ctx.row is not None:
+        _check_row(ctx, "pl.tile.create", shape, dtype)
     op.makes = _nbytes(shape, dtype)
     if ctx.core.costs.ub is not None:
         _take_space(ctx, op, tile)
@@ -248,7 +284,7 @@ def copy(
         give.nbytes, give.peer, give.path, give.atomic = dst_region.nbytes, dst_peer, store_path, add
         give.deps = give.operands = (take,)
         if src.array is not None:
-            take.work = _take(tile, src.array, src_region, shape)
+            take.work = _take(tile, src, src_region, shape)
         give.work = _deposit(ctx, give, tile, dst, dst_region, add)
         if k >= tiles:
             take.staged = in_tile[k - tiles]
@@ -265,11 +301,13 @@ def copy(
             core.hold(give)
 
 
-def _take(tile: Tile, array, region: Region, shape) -> Callable:
-    index = region.index
+def _take(tile: Tile, src: Tensor, region: Region, shape) -> Callable:
+    index, array, memory = region.index, src.array, src.memory
 
     def take():
         tile.data = array[index].reshape(shape).copy()
+        if memory.written is not None:
+            tile.holes = undefined.taken(src, region, shape, shape)
 
     return take
 
@@ -297,6 +335,8 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
             f"livelock: the program reads {tensor.name} over and over, but nothing is on its way that could change "
             "what it reads: wait for a notify, or let somebody write it"
         )
+    if memory.written is not None:
+        undefined.read(ctx, site, tensor, index)
     return found[0].item()
 
 
@@ -320,6 +360,8 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
 
         def put_down():
             array[index] = value
+            if memory.written is not None:
+                undefined.written(tensor, index)
             if memory.signal:
                 signals.stored(memory)
 

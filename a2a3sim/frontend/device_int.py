@@ -6,7 +6,7 @@ remainder of a negative number gets Python's answer here, and the run keeps a no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from a2a3sim.frontend.context import current, user_site
 
@@ -83,8 +83,27 @@ def device_int(value: int) -> DeviceInt:
     return _SMALL[value] if 0 <= value < 1024 else DeviceInt(value)
 
 
-def device_ints(values: range) -> Iterable[DeviceInt]:
+class _DeviceRange(Sequence):
+    """A range whose elements are device integers."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: range) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index):
+        found = self._values[index]
+        return _DeviceRange(found) if isinstance(found, range) else DeviceInt(found)
+
+    def __iter__(self):
+        return map(DeviceInt, self._values)
+
+
+def device_ints(values: range) -> Sequence[DeviceInt]:
     """The device integers of a range."""
     if values and 0 <= values[0] < 1024 and 0 <= values[-1] < 1024 and values.step > 0:
         return _SMALL[values.start : values.stop : values.step]
-    return map(DeviceInt, values)
+    return _DeviceRange(values)

@@ -354,9 +354,10 @@ class Tile:
         data: numpy array of ``shape``, None in a timing-only run or before it has arrived.
         op: the operation that makes it.
         life: its place in UB.
+        holes: elements that nobody has written (`a2a3sim.frontend.undefined`), or None.
     """
 
-    __slots__ = ("data", "dtype", "life", "op", "shape", "valid")
+    __slots__ = ("data", "dtype", "holes", "life", "op", "shape", "valid")
 
     def __class_getitem__(cls, item) -> Annotation:
         return _annotate("tile", item)
@@ -368,6 +369,7 @@ class Tile:
         self.op = op
         self.life = None
         self.data = None
+        self.holes = None
 
     def __repr__(self) -> str:
         return f"<Tile {list(self.shape)} {self.dtype!r}>"

@@ -60,7 +60,7 @@ def read_at(src: Tensor, offset):
 
 def _read(what: str, src, offset, site):
     if isinstance(src, Tile):
-        return _read_tile(what, src, offset)
+        return _read_tile(what, src, offset, site)
     if not isinstance(src, Tensor):
         raise InvalidOperationError(f"{what}: src must be a tensor in global memory or a tile, got {src!r}")
     context = device_context(what)
@@ -75,7 +75,7 @@ def _read(what: str, src, offset, site):
     return _number(context.run_small("read", kernel, [(src, True, False)], site, joins=True))
 
 
-def _read_tile(what: str, tile: Tile, offset):
+def _read_tile(what: str, tile: Tile, offset, site):
     context = device_context(what)
     if context.level != "kernel":
         raise InvalidOperationError(f"{what}: a tile lives in its kernel only")
@@ -95,6 +95,10 @@ def _read_tile(what: str, tile: Tile, offset):
     inside = len(index) == len(tile.shape) and all(0 <= i < s for i, s in zip(index, tile.shape, strict=True))
     if not inside:
         raise KernelError(f"out of bounds: {what} of element {list(index)} of {tile!r}")
+    if tile.holes is not None and tile.holes.mask[index]:
+        context.note(
+            "undefined", f"the program reads element {list(index)} of {tile.holes.origin}, which nobody has written", site
+        )
     return _number(tile.data[index].item())
 
 

@@ -8,7 +8,7 @@ from sys import _getframe
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.frontend import demands
+from a2a3sim.frontend import demands, undefined
 from a2a3sim.frontend.context import kernel_context
 from a2a3sim.frontend.dynamic import dim_value
 from a2a3sim.frontend.handles import Tile
@@ -41,6 +41,15 @@ class TileView(Tile):
         if data is None:
             return None
         return (data if self._index is None else data[self._index]).reshape(self.shape)
+
+    @property
+    def holes(self):
+        """What is undefined of it."""
+        holes = self._base.holes
+        if holes is None:
+            return None
+        mask = (holes.mask if self._index is None else holes.mask[self._index]).reshape(self.shape)
+        return holes._replace(mask=mask) if mask.any() else None
 
 
 def _extents(what: str, shape) -> tuple[int, ...]:
@@ -125,7 +134,15 @@ def insert(ctx, site, what: str, target: Tile, source: Tile, offset) -> Tile:
         return data
 
     return demands.vector(
-        ctx, site, "copy", target.dtype, target.shape, (target, source), compute, extent=source.shape
+        ctx,
+        site,
+        "copy",
+        target.dtype,
+        target.shape,
+        (target, source),
+        compute,
+        extent=source.shape,
+        holes=lambda _op: undefined.inserted(target, source, index),
     )
 
 
@@ -159,6 +176,7 @@ def row_sum(tile, tmp_tile) -> Tile:
         compute,
         (*tile.valid[:-1], 1),
         extent=tile.shape,
+        holes=lambda op: undefined.used(ctx, op, (tile,)),  # the other one only holds what it puts there
     )
 
 
@@ -182,6 +200,7 @@ def move(tile, target_memory=MemorySpace.Vec, **others) -> Tile:
         (tile,),
         lambda: np.array(tile.data),
         valid,
+        holes=lambda _op: tile.holes,
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from a2a3sim.checks.wording import ranks_text
 from a2a3sim.critical_path import group_of, walk
 from a2a3sim.models.operation import UNKNOWN, Operation
 from a2a3sim.phases import phase_spans
@@ -137,11 +138,23 @@ class PathPart:
     """A stretch of the critical path on one rank at one line; times in the clock's ps."""
 
     rank: int
-    what: str
+    kind: str
     site: Site | None
     start: int
     end: int
     spent: Counter = field(default_factory=Counter)
+    operations: dict[Operation, None] = field(default_factory=dict)
+
+    @property
+    def what(self) -> str:
+        """``3 remote_load from ranks 1..3``."""
+        number = len(self.operations)
+        text = f"{number} {self.kind}" if number > 1 else self.kind
+        peers = sorted({op.peer for op in self.operations if op.peer not in (None, self.rank)})
+        if not peers:
+            return text
+        towards = all(op.pipe == "MTE2" for op in self.operations)
+        return f"{text} {'from' if towards else 'to'} {ranks_text(peers)}"
 
 
 def path_parts(trace: Trace) -> list[PathPart]:
@@ -150,14 +163,14 @@ def path_parts(trace: Trace) -> list[PathPart]:
     for step in walk(trace):
         op = step.op
         site = resolve_site(op.site) if op is not None and op.site is not None else None
-        what = "launch" if op is None else op.kind
-        if op is not None and op.peer not in (None, step.lane.rank):
-            what += f" {'from' if op.pipe == 'MTE2' else 'to'} rank {op.peer}"
+        kind = "launch" if op is None else op.kind
         last = parts[-1] if parts else None
-        if last is None or (last.rank, last.what, last.site) != (step.lane.rank, what, site):
-            last = PathPart(step.lane.rank, what, site, step.start, step.end)
+        if last is None or (last.rank, last.kind, last.site) != (step.lane.rank, kind, site):
+            last = PathPart(step.lane.rank, kind, site, step.start, step.end)
             parts.append(last)
         last.end = step.end
+        if op is not None:
+            last.operations[op] = None
         last.spent[group_of(step.spent_on)] += step.end - step.start
     return parts
 

@@ -21,6 +21,7 @@ __all__ = ["Story", "story_lines"]
 _SCENES = 14  # phases and barriers told; of more, the first and the last
 _PARTS = 8  # stretches of the critical path
 _PUBLICATIONS = 6
+_SOURCE = 60  # characters of a quoted line
 
 
 class Story:
@@ -54,7 +55,10 @@ class Story:
 
     def scenes(self) -> list[tuple[int, list[str]]]:
         """Phases and barriers in order of time, each with its lines."""
-        found = [(min(a.start for a in by_rank.values()), self._phase(name, by_rank)) for name, by_rank in acts(self.trace).items()]
+        found = [
+            (min(a.start for a in by_rank.values()), self._phase(name, by_rank))
+            for name, by_rank in acts(self.trace).items()
+        ]
         found += [(b.start, self._barrier(b)) for b in barriers(self.trace)]
         return sorted(found, key=lambda scene: scene[0])
 
@@ -62,7 +66,9 @@ class Story:
         start, end = min(a.start for a in by_rank.values()), max(a.end for a in by_rank.values())
         slowest = max(by_rank, key=lambda r: (by_rank[r].end - by_rank[r].start, -r))
         took = by_rank[slowest].end - by_rank[slowest].start
-        lines = [f"{name}, {self.at(start)} to {self.at(end)}: rank {slowest} takes longest, {format_time(took)}"]
+        lines = [
+            f"{name}, {self.at(start)} to {self.at(end)}: rank {slowest} takes longest, {format_time(took)}"
+        ]
         if len(by_rank) == 1:
             lines = [f"{name}, {self.at(start)} to {self.at(end)}, rank {slowest} only"]
         groups: dict[tuple, list[int]] = {}
@@ -88,7 +94,9 @@ class Story:
         op = barrier.longest[longest]
         whom = ""
         if op.by is not None:
-            whom = f", most of it for rank {op.by.lane.rank}'s notify ({_at(resolve_site(op.by.site), False)})"
+            whom = (
+                f", most of it for rank {op.by.lane.rank}'s notify ({_at(resolve_site(op.by.site), False)})"
+            )
         lines = [f"{line}: rank {longest} waits longest, {format_time(barrier.waited[longest])}{whom}"]
         if barrier.last is not None and len(barrier.waited) > 1:
             least = min(barrier.waited, key=lambda r: (barrier.waited[r], r))
@@ -153,24 +161,28 @@ class Story:
         """Whether the result is right, and if not, why."""
         numerics = self.result.numerics
         if numerics is not None:
-            errors = [f"{name} error {value:.2g}" for name, value in (("absolute", numerics.max_abs_error), ("relative", numerics.max_rel_error)) if value]
-            largest = f" (largest {', '.join(errors)})" if errors else ""
+            kinds = (("absolute", numerics.max_abs_error), ("relative", numerics.max_rel_error))
+            errors = [f"{value:.2g} {name}" for name, value in kinds if value]
+            largest = f" (largest error {', '.join(errors)})" if errors else ""
             if numerics.ok:
                 yield f"result: right{largest}"
             else:
                 yield f"result: wrong, {plural(numerics.wrong, 'element')} beyond the tolerance{largest}"
+                if any(f.kind == "race" for f in self.result.findings):
+                    yield "  a race explains it; on this schedule"
         for reason in self.reasons:
-            yield from self._reason(reason, numerics is not None)
+            yield from self._reason(reason)
 
     @staticmethod
-    def _reason(reason: Explanation, judged: bool) -> Iterator[str]:
+    def _reason(reason: Explanation) -> Iterator[str]:
         law = reason.law
-        if law is not None and not reason.lines:
-            yield f"  {reason.name}: each rank holds {law.words} ({law.name})"
+        if law is not None and (reason.rounding or not reason.lines):
+            name = f" ({law.name})" if law.name else ""
+            yield "; ".join([f"  {reason.name}: each rank holds {law.words}{name}", *reason.lines])
         elif law is not None and reason.wrong:
             meant = "should be" if reason.certain else "would be, if that is what is meant,"
-            yield f"  {reason.name} {meant} {law.words} ({law.name}), but"
-            yield from (f"    {line}" for line in reason.lines)
+            yield f"  {reason.name} {meant} {law.words}{f' ({law.name})' if law.name else ''}, but"
+            yield from (f"    {line}" for line in (*reason.lines, *reason.dealt))
         else:
             yield from (f"  {reason.name}: {line}" for line in reason.lines)
 
@@ -242,4 +254,5 @@ def _deeds(kinds: tuple, read: int, written: int) -> str:
 
 
 def _at(site: Site, quoted: bool = True) -> str:
-    return f"{site.file}:{site.line}" + (f" `{site.source}`" if quoted and site.source else "")
+    source = site.source if len(site.source) <= _SOURCE else f"{site.source[: _SOURCE - 1]}…"
+    return f"{site.file}:{site.line}" + (f" `{source}`" if quoted and source else "")

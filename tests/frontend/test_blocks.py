@@ -177,6 +177,51 @@ def test_a_deferred_wait_holds_back_its_task_and_no_core():
         assert spans["publish"][0] < spans["arrived"][1] <= spans["consume"][0]
 
 
+def test_task_ids_in_an_array():
+    """One task per cell waits; the class form, with names made in a loop."""
+    ranks = 2
+
+    @pl.program
+    class Gather:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def per_rank(self, x: ROW, y: OUT, data: WINDOW, signal: SIGNAL):
+            me = pld.rank(pld.get_comm_ctx(data))
+            with pl.manual_scope():
+                tasks = pl.array.create(3, pl.TASK_ID)
+                for row in pl.range(3):
+                    with pl.at(level=pl.Level.CORE_GROUP, name_hint=f"wait{row}") as task:
+                        pld.system.defer_wait(signal=signal, offsets=[row, 0], expected=1, cmp=pld.WaitCmp.Ge)
+                    tasks[row] = task
+                deps = [tasks[0], tasks[1], tasks[2]]
+                with pl.at(level=pl.Level.CORE_GROUP, name_hint="consume", deps=deps):
+                    y = pl.store(pl.load(data, [0, 0], [1, N]), [0, 0], y)
+                with pl.at(level=pl.Level.CORE_GROUP, name_hint="again", deps=tasks):
+                    pl.load(data, [0, 0], [1, N])
+                with pl.at(level=pl.Level.CORE_GROUP, name_hint="publish"):
+                    pld.tile.remote_store(pl.load(x, [0, 0], [1, N]), data, peer=1 - me, offsets=[0, 0])
+                    for row in pl.range(3):
+                        pld.system.notify(signal, 1 - me, [row, 0], 1, op=pld.NotifyOp.AtomicAdd)
+
+        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+        def host(self, x: pl.Tensor[[ranks, 1, N], pl.FP32], y: pl.Out[pl.Tensor[[ranks, 1, N], pl.FP32]]):
+            data_buf = pld.alloc_window_buffer([1, N], dtype=pl.FP32)
+            signal_buf = pld.alloc_window_buffer([8, 16], dtype=pl.INT32)
+            for r in pl.range(pld.world_size()):
+                data = pld.window(data_buf, [1, N], dtype=pl.FP32)
+                signal = pld.window(signal_buf, [8, 16], dtype=pl.INT32)
+                self.per_rank(x[r], y[r], data, signal, device=r)
+
+    program = compiled(Gather, ranks)
+    x, y = floats(ranks, 1, N), np.zeros((ranks, 1, N), np.float32)
+    program(x, y, config=MACHINE.with_(checks=True))
+    assert np.array_equal(y, x[::-1])
+    assert {k[1] for k in kernels(program)} == {"wait0", "wait1", "wait2", "consume", "again", "publish"}
+    edges = {(a, b) for (d, a), (_, b) in program.last_trace.edges if d == 0}
+    assert edges == {(w, t) for w in (0, 1, 2) for t in (3, 4)}
+    # What is read after the waits is what was published before the notifies, on every schedule.
+    assert [f for f in program.last_run.findings if f.severity != "note"] == []
+
+
 def test_a_task_that_overwrites_what_an_earlier_one_reads_follows_it():
     """Outside of a manual scope the publisher follows the consumer, which waits for its signal."""
 

@@ -92,6 +92,8 @@ def test_ranges_hand_out_device_numbers():
         found = list(device_ints(range(*bounds)))
         assert found == list(range(*bounds))
         assert all(type(v) is DeviceInt for v in found)
+    long = device_ints(range(2000))
+    assert (len(long), long[-1], long[1:3][1], list(long) == list(long)) == (2000, 1999, 2, True)
 
 
 def test_a_run_collects_its_notes_once_per_line_and_rank():

@@ -465,3 +465,32 @@ def test_a_host_body_reads_its_inputs_but_not_results_to_come():
     with pytest.raises(InvalidOperationError, match=r"reads an element of y, which add_one writes"):
         run_host(host, 1, x, y)
     assert seen == [x[0, 3]]
+
+
+def test_a_long_chain_of_host_tasks():
+    """Each follows the one before through the same tensor; the last chip task follows the first."""
+
+    @pl.program
+    class Chain:
+        @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+        def bump(t: pl.InOut[ROW]):
+            t[:] += 1
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def chip(self, x: ROW, y: OUT):
+            y[:] = pl.add(x, 1.0)
+
+        @pl.function(**HOST)
+        def host(self, x: ROW, y: OUT):
+            middle = pl.create_tensor([1, N], dtype=pl.FP32)
+            self.chip(x, middle, device=0)
+            for _ in pl.range(300):
+                self.bump(middle)
+            self.chip(middle, y, device=1)
+
+    program = compiled(Chain, 2, num_sub_workers=1)
+    x, y = np.zeros((1, N), np.float32), np.zeros((1, N), np.float32)
+    program(x, y, config=MACHINE)
+    assert y[0, 0] == 302
+    kernels = {lane.dispatch: lane.task for lane in program.last_trace.lanes}
+    assert ((0, kernels[0]), (301, 0)) in program.last_trace.edges
