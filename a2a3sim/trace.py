@@ -72,7 +72,8 @@ _cache: dict[tuple, Site] = {}
 def resolve_site(site) -> Site:
     """File, line and source text of a (code object, instruction offset) pair."""
     code, lasti = site
-    key = (code, lasti)
+    # Code objects are equal whatever file they come from.
+    key = (code, lasti, code.co_filename)
     found = _cache.get(key)
     if found is None:
         line = code.co_firstlineno

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from a2a3sim import A2A3Error, DeadlockError, RunResult
+from a2a3sim import A2A3Error, ConfigError, RunResult
 from a2a3sim.checks.provenance import trace_back
 from a2a3sim.checks.reasons import explain
 from a2a3sim.checks.suppressions import Suppressions
@@ -71,7 +71,13 @@ def explain_script(
         stories.append(Story(result, trace, reasons))
 
     with session(Session(forced, [observe], keep_calls=True, suppressions=suppressions)):
+        error = None
         try:
-            return Explained(stories, run_script(script, list(args)))
-        except A2A3Error as error:
-            return Explained(stories, 1, error)
+            status = run_script(script, list(args))
+        except A2A3Error as raised:
+            if isinstance(raised, ConfigError) and not stories:
+                raise
+            status, error = 1, raised
+    for story in stories:
+        story.doubted = bool(status)
+    return Explained(stories, status, error)

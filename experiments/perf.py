@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from a2a3sim import ConfigError, RunConfig, load_platform
 from a2a3sim.experiments.conventions import algbw, busbw, convention, element, payload, size_of, type_name
 from a2a3sim.experiments.runner import Outcome, Point, job_for, run_point
+from a2a3sim.experiments.sweep_executors import executor
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.models.topology import build_topology
 from a2a3sim.reports.table import PerfRow
@@ -129,8 +130,20 @@ def perf_row(outcome: Outcome, collective: str) -> PerfRow:
     )
 
 
-def run_perf(points: Sequence[Point]) -> Iterator[tuple[PerfRow, Outcome]]:
-    """Run the points one after another; the caller drops each outcome's trace as early as it can."""
-    for point in points:
-        outcome = run_point(point)
-        yield perf_row(outcome, point.collective), outcome
+def run_perf(points: Sequence[Point], jobs: int = 1) -> Iterator[tuple[PerfRow, Outcome | None]]:
+    """Run the points and yield them in order; the caller drops each outcome's trace as early as it can.
+
+    With several ``jobs`` they run in processes of their own, and no outcome comes back.
+    """
+    if jobs == 1:
+        for point in points:
+            outcome = run_point(point)
+            yield perf_row(outcome, point.collective), outcome
+        return
+    with executor(jobs) as (pool, _):
+        for future in [pool.submit(_row, point) for point in points]:
+            yield future.result(), None
+
+
+def _row(point: Point) -> PerfRow:
+    return perf_row(run_point(point), point.collective)

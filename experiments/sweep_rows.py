@@ -30,24 +30,24 @@ class Column(NamedTuple):
 
     name: str
     kind: type
-    of: Callable[[Outcome], Any]
+    of: Callable[[Facts], Any]
 
 
 def _result(kind: type, *names: str) -> list[Column]:
-    return [Column(name, kind, lambda outcome, name=name: getattr(outcome.result, name)) for name in names]
+    return [Column(name, kind, lambda facts, name=name: getattr(facts.result, name)) for name in names]
 
 
 def _part(kind: type, part: str, *names: str) -> list[Column]:
-    def get(outcome, name):
-        record = getattr(outcome.result, part)
+    def get(facts, name):
+        record = getattr(facts.result, part)
         return None if record is None else getattr(record, name)
 
-    return [Column(f"{part}.{name}", kind, lambda outcome, name=name: get(outcome, name)) for name in names]
+    return [Column(f"{part}.{name}", kind, lambda facts, name=name: get(facts, name)) for name in names]
 
 
 def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
     def over(ranks):
-        return lambda outcome: ranks([get(use) for use in outcome.result.per_rank] or [0])
+        return lambda facts: ranks([get(use) for use in facts.result.per_rank] or [0])
 
     return [
         Column(f"per_rank.{name}.{word}", int, over(f))
@@ -56,18 +56,19 @@ def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
 
 
 def _links(name: str, kind: type, word: str, over) -> Column:
-    def get(outcome):
-        values = [getattr(link, name) for link in outcome.result.links]
+    def get(facts):
+        values = [getattr(link, name) for link in facts.result.links]
         return over(values) if values else None
 
     return Column(f"links.{name}.{word}", kind, get)
 
 
 def _share(group: str) -> Column:
-    def get(outcome):
-        return round(summary(outcome.result.critical_path).get(group, 0.0), 6)
-
-    return Column(f"critical_path.{group.replace(' ', '_')}_percent", float, get)
+    return Column(
+        f"critical_path.{group.replace(' ', '_')}_percent",
+        float,
+        lambda facts: round(facts.shares.get(group, 0.0), 6),
+    )
 
 
 def _findings(severity: str) -> Column:
@@ -78,12 +79,19 @@ def _findings(severity: str) -> Column:
     )
 
 
-def _size(outcome: Outcome) -> int:
-    return size_of(outcome.form, outcome.job)
+class Facts:
+    """A finished point as the columns see it; what several of them need is worked out once."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.result = outcome.result
+        self.form = outcome.form
+        self.closed_form_bytes = outcome.closed_form_bytes
+        self.size = size_of(outcome.form, outcome.job)
+        self.shares = summary(outcome.result.critical_path)
 
 
-def _bound_share(outcome: Outcome) -> float | None:
-    result = outcome.result
+def _bound_share(facts: Facts) -> float | None:
+    result = facts.result
     return (
         100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
     )
@@ -95,7 +103,7 @@ PARAMETERS = (
 )  # fmt: skip
 
 _FIRST: list[Column] = [
-    Column("collective", str, lambda outcome: outcome.form.collective),
+    Column("collective", str, lambda facts: facts.form.collective),
     *_result(str, "algorithm", "platform", "dtype"),
     *_result(int, "ranks", "bytes_per_rank", "cores"),
     *_result(str, "fences"),
@@ -105,14 +113,14 @@ _FIRST: list[Column] = [
 _AFTER: list[Column] = [
     *_result(bool, "timing_only"),
     *_result(str, "version", "program", "platform_hash"),
-    Column("placement", str, lambda outcome: " ".join(map(str, outcome.result.placement))),
+    Column("placement", str, lambda facts: " ".join(map(str, facts.result.placement))),
     *_result(int, "kernel_ps", "sync_ps", "total_ps", "bound_ps"),
     Column("percent_of_bound", float, _bound_share),
-    Column("size", int, _size),
-    Column("algbw", float, lambda o: algbw(_size(o), o.result.kernel_ps)),
-    Column("busbw", float, lambda o: busbw(o.form.collective, o.result.ranks, _size(o), o.result.kernel_ps)),
-    Column("max_remote_bytes", int, lambda outcome: outcome.result.max_remote_bytes),
-    Column("closed_form_bytes", int, lambda outcome: outcome.closed_form_bytes),
+    Column("size", int, lambda facts: facts.size),
+    Column("algbw", float, lambda o: algbw(o.size, o.result.kernel_ps)),
+    Column("busbw", float, lambda o: busbw(o.form.collective, o.result.ranks, o.size, o.result.kernel_ps)),
+    Column("max_remote_bytes", int, lambda facts: facts.result.max_remote_bytes),
+    Column("closed_form_bytes", int, lambda facts: facts.closed_form_bytes),
     *_result(int, "barriers", "rounds"),
     *[_share(group) for group in GROUPS],
     *[column for name in _RANK_FIELDS for column in _ranks(name, lambda use, name=name: getattr(use, name))],
@@ -139,11 +147,12 @@ def columns(overrides: Sequence[str]) -> list[Column]:
     """The columns of a sweep that sets these platform parameters."""
 
     def override(key):
-        return Column(OVERRIDES + key, str, lambda outcome: outcome.result.overrides.get(key))
+        return Column(OVERRIDES + key, str, lambda facts: facts.result.overrides.get(key))
 
     return [*_FIRST, *[override(key) for key in overrides], *_AFTER]
 
 
 def row(outcome: Outcome, overrides: Sequence[str]) -> list[Any]:
     """The values of a finished point, in the order of `columns`."""
-    return [column.of(outcome) for column in columns(overrides)]
+    facts = Facts(outcome)
+    return [column.of(facts) for column in columns(overrides)]

@@ -28,6 +28,7 @@ class Result:
 
     Attributes:
         positions: element numbers in the argument, [rank, element].
+        values: what stands there.
     """
 
     name: str
@@ -39,18 +40,31 @@ class Result:
     constant: np.ndarray = field(repr=False)
     written: np.ndarray = field(repr=False)
     fresh: np.ndarray = field(repr=False)
+    values: np.ndarray = field(repr=False)
 
     @classmethod
-    def of(cls, c: Contributions) -> Result | None:
-        """None where the ranks' slices are not alike."""
+    def of(cls, c: Contributions, got: np.ndarray) -> Result | None:
+        """None where the ranks' slices are not alike.
+
+        Args:
+            got: what the argument holds, flat.
+        """
         parts = c.slices
         if not parts or any(p.rank is None or p.shape != parts[0].shape for p in parts):
             return None
         positions = np.stack([p.positions for p in parts])
         return cls(
-            c.name, [p.rank for p in parts if p.rank is not None], parts[0].shape, positions, c.counts[positions],
-            c.index[positions], c.constant[positions], c.written[positions], c.fresh[positions],
-        )  # fmt: skip
+            name=c.name,
+            ranks=[p.rank for p in parts if p.rank is not None],
+            shape=parts[0].shape,
+            positions=positions,
+            counts=c.counts[positions],
+            index=c.index[positions],
+            constant=c.constant[positions],
+            written=c.written[positions],
+            fresh=c.fresh[positions],
+            values=got[positions],
+        )
 
     @property
     def size(self) -> int:

@@ -48,9 +48,7 @@ def _finding(numerics: Numerics, reasons: Sequence[Explanation], trace: Trace, c
     told = "; ".join(r.text() for r in bad if r.lines)
     message = f"{numerics.wrong} element{'s' if numerics.wrong != 1 else ''} of the result differ{'s' if numerics.wrong == 1 else ''} from the golden"
     if not only_rounding and first.law is not None and first.certain:
-        message += (
-            f"; {first.name} should be {first.law.words}{f' ({first.law.name})' if first.law.name else ''}"
-        )
+        message += f"; {first.name} should be {first.meant}"
     return Finding(
         kind="mismatch",
         subtype="rounding" if only_rounding else None,

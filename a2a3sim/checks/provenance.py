@@ -33,7 +33,7 @@ _BITS = {
 }
 _FILLS = 77, 91  # what Out arguments hold before a repetition: one that keeps both was never written
 _BUDGET = 400_000  # operations of all repetitions together
-_CELLS = 1 << 24  # elements of results times slices
+_CELLS = 1 << 22  # elements of results times slices
 
 
 class _Impossible(Exception):

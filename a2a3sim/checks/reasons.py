@@ -1,15 +1,16 @@
-"""What a result is made of, held against the law that its golden, or most of it, obeys."""
+"""What a result is made of, held against what it was meant to be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from a2a3sim.checks.contributions import Contributions, Provenance
 from a2a3sim.checks.deviations import Deviation, Places, deviations, folded, own_blocks_only
-from a2a3sim.checks.laws import IN_PLACE, Law, Result, agreement, candidates, usual
+from a2a3sim.checks.intent import intended, rounding_room
+from a2a3sim.checks.laws import IN_PLACE, Law, Result, candidates
 from a2a3sim.checks.provenance import trace_back
 from a2a3sim.checks.slices import Slice
 from a2a3sim.checks.wording import listed
@@ -20,8 +21,6 @@ from a2a3sim.rerun import Argument, Call
 __all__ = ["Explanation", "explain"]
 
 _UNIT = {"fp32": 2.0**-24, "fp16": 2.0**-11, "bf16": 2.0**-8}  # unit round-off; the others are exact
-_SAMPLE = 4  # elements of a slice that a constant must explain at least
-_LIKELY = 0.5  # share of a law that must be there before it is taken for the intended one
 
 
 @dataclass
@@ -34,6 +33,7 @@ class Explanation:
         wrong: stretches that are not as they should be.
         rounding: the contributions are right and the golden differs by rounding only.
         dealt: ranks that were handed another rank's part of an argument.
+        positions: element numbers in the argument, [rank, element].
     """
 
     name: str
@@ -42,17 +42,19 @@ class Explanation:
     lines: list[str] = field(default_factory=list)
     wrong: list[Deviation] = field(default_factory=list)
     rounding: bool = False
-    positions: np.ndarray | None = field(default=None, repr=False)
-    ranks: list[int] = field(default_factory=list)
     dealt: list[str] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=list)
+    positions: np.ndarray | None = field(default=None, repr=False)
 
     @property
-    def found(self) -> bool:
-        """Whether a cause is known."""
-        return bool(self.wrong) or self.rounding
+    def meant(self) -> str:
+        """What the law says each rank should hold, with its name."""
+        if self.law is None:
+            return "something else"
+        return f"{self.law.words} ({self.law.name})" if self.law.name else self.law.words
 
     def text(self) -> str:
-        """In one line."""
+        """What is wrong, in one line."""
         return "; ".join([*self.lines, *(self.dealt if self.wrong else ())])
 
 
@@ -65,17 +67,15 @@ def explain(call: Call, provenance: Provenance | None = None) -> list[Explanatio
     provenance = provenance or trace_back(call)
     goldens = _goldens(call)
     if provenance.obstacle:
-        return [
-            Explanation(name, lines=[f"the cause was not searched: {provenance.obstacle}"])
-            for name in goldens
-        ]
+        text = f"the cause was not searched: {provenance.obstacle}"
+        return [Explanation(name, lines=[text]) for name in goldens]
     arguments = {a.name: a for a in call.arguments}
     values = [
         np.asarray(arguments[s.name].before).ravel()[s.positions].astype(np.float64)
         for s in provenance.sources
     ]
     return [
-        _explained(arguments[name], c, provenance, values, goldens.get(name))
+        _explained(call, arguments[name], c, provenance, values, goldens.get(name))
         for name, c in provenance.outputs.items()
     ]
 
@@ -85,89 +85,56 @@ def _goldens(call: Call) -> dict[str, np.ndarray | None]:
     if call.golden is None:
         return dict.fromkeys(names)
     given = call.golden if isinstance(call.golden, (tuple, list)) else [call.golden]
-    return {
-        name: as_array(g, f"golden of {name}").astype(np.float64).ravel()
-        for name, g in zip(names, given, strict=False)
-    }
+    arrays = [as_array(golden, f"golden of {name}") for name, golden in zip(names, given, strict=False)]
+    return {name: array.astype(np.float64).ravel() for name, array in zip(names, arrays, strict=False)}
 
 
-def _explained(argument: Argument, c: Contributions, provenance: Provenance, values, golden) -> Explanation:
-    result = Result.of(c)
-    unknown = c.written & ~c.known
+def _explained(
+    call: Call, argument: Argument, c: Contributions, provenance: Provenance, values, golden
+) -> Explanation:
     got = np.asarray(argument.array()).astype(np.float64).ravel()
-    tolerance = TOLERANCES.get(argument.layout.dtype.name, 0.0)
-    if unknown.any():
+    result = Result.of(c, got)
+    if (c.written & ~c.known).any():
         return Explanation(
-            c.name, lines=[f"{c.name} is not linear in the inputs, so its contributions cannot be counted"]
+            c.name, lines=["it is not linear in the inputs, so contributions cannot be counted"]
         )
     if result is None:
         return Explanation(
             c.name, lines=["ranks hold slices of different kinds; contributions were not compared"]
         )
     sources = provenance.sources
-    law, certain = _intended(result, c, provenance, values, golden, got, tolerance)
-    said = Explanation(c.name, law, certain, positions=result.positions, ranks=result.ranks)
+    wanted = limit = None
+    if golden is not None:
+        wanted = golden[result.positions]
+        tolerance = TOLERANCES.get(argument.layout.dtype.name, 0.0)
+        rtol, atol = call.settings.rtol, call.settings.atol
+        limit = (tolerance if atol is None else atol) + (tolerance if rtol is None else rtol) * np.abs(wanted)
+    law, certain = intended(result, provenance, values, wanted, limit)
+    said = Explanation(c.name, law, certain, ranks=result.ranks, positions=result.positions)
     said.dealt = [line for s in (sources, c.slices) for line in _misdealt(s, len(result.ranks))]
+    right = wanted is not None and bool(np.all(np.abs(result.values - wanted) <= limit))
     if law is None:
-        said.lines = ["no known law fits the result"]
+        said.lines = [] if right else ["no known law fits the result"]
         return said
     said.wrong = deviations(result, law, sources)
-    added = _constants(result, law)
-    if added and not said.wrong:
-        said.wrong, said.lines = added, folded(added, Places(result))
-    elif said.wrong:
-        said.lines = _lines(result, law, said.wrong, sources)
-    elif golden is not None and law.offset is None:
-        _compare(said, argument, result, law, values, got, golden, certain, provenance.combine)
+    if said.wrong and right:
+        # Contributions that do not show, of zeros for example: the law is another one.
+        return Explanation(c.name)
+    if said.wrong:
+        said.lines = _lines(result, law, said.wrong)
+        return said
+    said.wrong = _constants(result, law)
+    if said.wrong:
+        said.lines = folded(said.wrong, Places(result))
+    elif wanted is not None and law.offset is None:
+        _compare(said, argument, result, law, values, wanted)
     elif law.name == IN_PLACE:
         said.lines = [_only_scattered(result, deviations(result, _whole_sum(result, sources, law), sources))]
     return said
 
 
-def _intended(
-    result: Result, c: Contributions, provenance: Provenance, values, golden, got, tolerance
-) -> tuple[Law | None, bool]:
-    """The law that the golden obeys, else the one that most of the result does."""
-    sources = provenance.sources
-    everything = np.ones(result.positions.shape, bool)
-    right = everything
-    if golden is not None:
-        limit = tolerance * (1 + np.abs(golden))
-        right = (np.abs(got - golden) <= limit)[result.positions] & result.written
-    most = usual(result, sources, right)
-    known = [*candidates(result, sources), *([most] if most is not None else [])]
-    factors = [1.0]
-    used = result.counts[result.counts != 0]
-    if used.size:
-        kinds, number = np.unique(used, return_counts=True)
-        factors = list(dict.fromkeys([1.0, float(kinds[number.argmax()]), 1.0 / len(result.ranks)]))
-    if golden is not None:
-        wanted = golden[result.positions]
-        for offsets in (False, True):
-            for factor in factors:
-                for law in known:
-                    if not law.holds.all() or (factor != 1 and law is most):
-                        continue
-                    law = law if factor == 1 else law.scaled(factor)
-                    law = _reproducing(law, values, wanted, tolerance, provenance.combine, offsets)
-                    if law is not None:
-                        return law, True
-    best, score = None, _LIKELY
-    for law in known:
-        # Of two that fit equally well the one named first is taken.
-        for factor in factors if law is not most else [1.0]:
-            scaled = law if factor == 1 else law.scaled(factor)
-            if factor != 1 and float(factor).is_integer():
-                continue
-            share = agreement(result, scaled)
-            if share > score + (0.2 if law is most and share < 1 else 0):
-                best, score = scaled, share
-    return best, False
-
-
-def _misdealt(slices: Sequence[Slice], ranks: int) -> list[str]:
+def _misdealt(slices: Sequence[Slice], ranks: int) -> Iterator[str]:
     """Arguments with one row for each rank of which the ranks were handed other rows than their own."""
-    lines = []
     for name in dict.fromkeys(s.name for s in slices):
         own = [s for s in slices if s.name == name and s.rank is not None]
         if len(own) != ranks or len({s.size for s in own}) != 1:
@@ -176,8 +143,7 @@ def _misdealt(slices: Sequence[Slice], ranks: int) -> list[str]:
         others = {rank: row for rank, row in rows.items() if rank != row}
         if others and sorted(rows.values()) == list(range(ranks)):
             told = [f"rank {rank} was handed {name}[{row}]" for rank, row in list(others.items())[:3]]
-            lines.append(listed(told) + (" and so on" if len(others) > 3 else ""))
-    return lines
+            yield listed(told) + (" and so on" if len(others) > 3 else "")
 
 
 def _constants(result: Result, law: Law) -> list[Deviation]:
@@ -188,65 +154,18 @@ def _constants(result: Result, law: Law) -> list[Deviation]:
     for q, rank in enumerate(result.ranks):
         added, due = float(np.median(result.constant[q])), float(law.offset[q])
         if not np.isclose(added, due, rtol=1e-3, atol=1e-3):
-            found.append(
-                Deviation(rank, 0, result.size - 1, f"{added:.6g} is added where {due:.6g} should be")
-            )
+            text = f"{added:.6g} is added where {due:.6g} should be"
+            found.append(Deviation(rank, 0, result.size - 1, text))
     return found
 
 
-def _expected(law: Law, values, combine: str) -> np.ndarray:
-    """What a law makes of the inputs, [rank, element]."""
-    total = np.zeros(law.counts.shape[:2])
-    for k, value in enumerate(values):
-        part = np.where(
-            law.index[..., k] >= 0,
-            value[np.maximum(law.index[..., k], 0) % len(value)] * law.counts[..., k],
-            0,
-        )
-        total = (
-            total + part
-            if combine == "sum"
-            else np.where(law.index[..., k] >= 0, np.maximum(np.where(total == 0, part, total), part), total)
-        )
-    return total
-
-
-def _reproducing(
-    law: Law, values, wanted: np.ndarray, tolerance: float, combine: str, offsets: bool
-) -> Law | None:
-    """The law if it gives what is wanted, with a number of its own on each rank if ``offsets``; else None."""
-    left = wanted - _expected(law, values, combine)
-    limit = np.maximum(tolerance * (1 + np.abs(wanted)), 2 * _room(law, values, 2.0**-24))
-    if not offsets:
-        return law if np.all(np.abs(left) <= limit) else None
-    if left.shape[1] < _SAMPLE:
-        return None  # a number of its own on each rank would explain anything
-    offset = np.median(left, axis=1)
-    return replace(law, offset=offset) if np.all(np.abs(left - offset[:, None]) <= limit) else None
-
-
-def _room(law: Law, values, unit: float) -> np.ndarray:
-    """By how much rounding may change each element, whatever the order of additions."""
-    sizes = np.zeros(law.counts.shape[:2])
-    for k, value in enumerate(values):
-        sizes += np.where(
-            law.index[..., k] >= 0,
-            np.abs(value)[np.maximum(law.index[..., k], 0) % len(value)] * np.abs(law.counts[..., k]),
-            0,
-        )
-    terms = np.maximum((law.counts != 0).sum(axis=2), 1)
-    return sizes * terms * unit / (1 - terms * unit)
-
-
-def _compare(
-    said: Explanation, argument: Argument, result: Result, law: Law, values, got, golden, certain, combine
-) -> None:
+def _compare(said: Explanation, argument: Argument, result: Result, law: Law, values, wanted) -> None:
     """The contributions are as they should be; what about the values?"""
-    unit = _UNIT.get(argument.layout.dtype.name, 0.0)
-    held, wanted = got[result.positions], golden[result.positions]
-    room = 2 * _room(law, values, max(unit, 2.0**-24 if unit else 0.0)) + 2 * unit * np.abs(wanted)
-    if not certain:
-        said.lines = [f"{said.name} holds {law.words}, each contribution once; the golden is something else"]
+    held, dtype = result.values, argument.layout.dtype.name
+    unit = _UNIT.get(dtype, 0.0)
+    room = 2 * rounding_room(law, values, unit) + 2 * unit * np.abs(wanted)
+    if not said.certain:
+        said.lines = [f"it holds {said.meant}, each contribution once; the golden is something else"]
     elif np.array_equal(held, wanted):
         pass  # equal bit for bit
     elif np.all(np.abs(held - wanted) <= room):
@@ -257,13 +176,13 @@ def _compare(
     else:
         off = float(np.nanmax(np.abs(held - wanted)))
         said.lines = [
-            f"every contribution is there once, but {off:.3g} is more than rounding in {argument.layout.dtype.name} explains "
+            f"every contribution is there once, but {off:.3g} is more than rounding in {dtype} explains "
             f"({float(room.max()):.3g}): something is calculated in fewer digits"
         ]
 
 
-def _lines(result: Result, law: Law, wrong: Sequence[Deviation], sources: Sequence[Slice]) -> list[str]:
-    if own_blocks_only(result, law) and len(result.ranks) > 1:
+def _lines(result: Result, law: Law, wrong: Sequence[Deviation]) -> list[str]:
+    if own_blocks_only(result, law):
         return [_only_scattered(result, wrong)]
     return folded(wrong, Places(result))
 
@@ -274,23 +193,16 @@ def _whole_sum(result: Result, sources: Sequence[Slice], law: Law) -> Law:
 
 def _only_scattered(result: Result, wrong: Sequence[Deviation]) -> str:
     """Each rank has its own block of the sum and not the others'."""
-    places = Places(result)
-    first = result.ranks[0]
-    stretches = [d for d in wrong if d.rank == first]
+    places, first = Places(result), result.ranks[0]
     inside = np.ones(result.size, bool)
-    for d in stretches:
-        inside[d.first : d.last + 1] = False
+    for d in wrong:
+        if d.rank == first:
+            inside[d.first : d.last + 1] = False
     own = np.flatnonzero(inside)
     block = f", {places.elements(int(own[0]), int(own[-1]))} on rank {first}" if len(own) else ""
     kinds = list(dict.fromkeys(d.what.partition(":")[0] for d in wrong))
-    rest = (
-        "the rest was never written"
-        if kinds == ["never written"]
-        else f"elsewhere {listed(kinds[:2])}"
-        if kinds
-        else "the rest is not"
-    )
+    rest = "the rest was never written" if kinds == ["never written"] else f"elsewhere {listed(kinds[:2])}"
     return (
-        f"only the reduce-scatter was done: each rank holds its own block's sum ({places.word} r on rank r{block}), "
-        f"{rest}; the all-gather is missing"
+        "only the reduce-scatter was done: each rank holds its own block's sum "
+        f"({places.word} r on rank r{block}), {rest}; the all-gather is missing"
     )

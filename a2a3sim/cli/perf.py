@@ -37,6 +37,7 @@ def command(
     check: o.Check = True,
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Processes; each needs the memory of its run.")] = 1,
     trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
@@ -68,13 +69,17 @@ def command(
     for path in (json, trace):
         if path not in (None, "-"):
             check_writable(path)
+    if jobs < 1:
+        raise ConfigError(f"-j must be at least 1, got {jobs}")
     if trace is not None:
         check_trace_path(trace)
+        if jobs > 1:
+            raise ConfigError("--trace needs the runs in this process: leave -j away")
     config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
     rows, traced = [], []
-    for row, outcome in run_perf(points):
+    for row, outcome in run_perf(points, jobs):
         rows.append(row)
         if trace is not None:
             traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))

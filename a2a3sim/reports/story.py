@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from a2a3sim.checks.reasons import Explanation
 from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.critical_path import summary
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.chapters import Act, Barrier, acts, barriers, path_parts, publications
-from a2a3sim.reports.findings import finding_lines
+from a2a3sim.reports.chapters import Act, Barrier, PathPart, acts, barriers, path_parts, publications
+from a2a3sim.reports.findings import finding_lines, verdict_lines
 from a2a3sim.reports.header import header
 from a2a3sim.result import RunResult
 from a2a3sim.trace import Site, Trace, resolve_site
@@ -20,6 +21,7 @@ __all__ = ["Story", "story_lines"]
 
 _SCENES = 14  # phases and barriers told; of more, the first and the last
 _PARTS = 8  # stretches of the critical path
+_LONG_PATH = 40  # stretches; a longer path is told by line
 _PUBLICATIONS = 6
 _SOURCE = 60  # characters of a quoted line
 
@@ -29,9 +31,13 @@ class Story:
 
     Args:
         reasons: what the results are made of; None where nobody asked.
+
+    Attributes:
+        doubted: the script itself says that something is wrong.
     """
 
     def __init__(self, result: RunResult, trace: Trace, reasons: Sequence[Explanation] | None = None) -> None:
+        self.doubted = False
         self.result = result
         self.trace = trace
         self.reasons = list(reasons or ())
@@ -97,7 +103,7 @@ class Story:
             whom = (
                 f", most of it for rank {op.by.lane.rank}'s notify ({_at(resolve_site(op.by.site), False)})"
             )
-        lines = [f"{line}: rank {longest} waits longest, {format_time(barrier.waited[longest])}{whom}"]
+        lines = [line, f"  rank {longest} waits longest, {format_time(barrier.waited[longest])}{whom}"]
         if barrier.last is not None and len(barrier.waited) > 1:
             least = min(barrier.waited, key=lambda r: (barrier.waited[r], r))
             lines.append(
@@ -114,16 +120,37 @@ class Story:
         yield f"critical path: {', '.join(shares)}"
         parts = path_parts(self.trace)
         total = max(sum(p.end - p.start for p in parts), 1)
+        if len(parts) > _LONG_PATH:
+            yield from self._path_by_line(parts, total)
+            return
         main = sorted(parts, key=lambda p: (p.start - p.end, p.start))[:_PARTS]
         for p in sorted(main, key=lambda p: p.start):
-            spent = ", ".join(name for name, _ in p.spent.most_common(2))
-            where = f"  {_at(p.site)}" if p.site is not None else ""
             share = 100 * (p.end - p.start) / total
-            yield f"  {self.at(p.start):>9}  {share:3.0f} %  rank {p.rank}: {p.what} ({spent}){where}"
+            yield f"  {self.at(p.start):>9}  {share:3.0f} %  rank {p.rank}: {p.what} ({_spent(p.spent)}){_on(p.site)}"
         left = len(parts) - len(main)
         if left > 0:
-            rest = total - sum(p.end - p.start for p in main)
-            yield f"  and {left} shorter stretch{'es' if left > 1 else ''}, together {100 * rest / total:.0f} %"
+            rest = 100 * (total - sum(p.end - p.start for p in main)) / total
+            yield f"  and {left} shorter stretch{'es' if left > 1 else ''}, together {rest:.0f} %"
+
+    @staticmethod
+    def _path_by_line(parts: Sequence[PathPart], total: int) -> Iterator[str]:
+        """A long path: the same line comes again and again."""
+        lines: dict[tuple, list[PathPart]] = {}
+        for p in parts:
+            lines.setdefault((p.kind, p.site), []).append(p)
+        spans = {key: sum(p.end - p.start for p in found) for key, found in lines.items()}
+        main = sorted(spans, key=lambda key: -spans[key])[:_PARTS]
+        for key in main:
+            found = lines[key]
+            spent = sum((p.spent for p in found), Counter())
+            ranks = ranks_text(sorted({p.rank for p in found}))
+            yield (
+                f"  {format_time(spans[key]):>9}  {100 * spans[key] / total:3.0f} %  {key[0]} on {ranks} in "
+                f"{len(found)} stretch{'es' if len(found) > 1 else ''} ({_spent(spent)}){_on(key[1])}"
+            )
+        if len(spans) > len(main):
+            rest = 100 * (total - sum(spans[key] for key in main)) / total
+            yield f"  and {len(spans) - len(main)} more lines, together {rest:.0f} %"
 
     def writes(self) -> Iterator[str]:
         """With explicit fences: which notifies left before what they publish could be seen."""
@@ -169,20 +196,19 @@ class Story:
             else:
                 yield f"result: wrong, {plural(numerics.wrong, 'element')} beyond the tolerance{largest}"
                 if any(f.kind == "race" for f in self.result.findings):
-                    yield "  a race explains it; on this schedule"
+                    yield "  a race explains it; on this schedule:"
         for reason in self.reasons:
             yield from self._reason(reason)
 
-    @staticmethod
-    def _reason(reason: Explanation) -> Iterator[str]:
-        law = reason.law
-        if law is not None and (reason.rounding or not reason.lines):
-            name = f" ({law.name})" if law.name else ""
-            yield "; ".join([f"  {reason.name}: each rank holds {law.words}{name}", *reason.lines])
-        elif law is not None and reason.wrong:
-            meant = "should be" if reason.certain else "would be, if that is what is meant,"
-            yield f"  {reason.name} {meant} {law.words}{f' ({law.name})' if law.name else ''}, but"
-            yield from (f"    {line}" for line in (*reason.lines, *reason.dealt))
+    def _reason(self, reason: Explanation) -> Iterator[str]:
+        judged = self.result.numerics is not None
+        if reason.law is not None and (reason.rounding or not reason.lines):
+            yield "; ".join([f"  {reason.name}: each rank holds {reason.meant}", *reason.lines])
+        elif reason.law is not None and reason.wrong:
+            if judged or self.doubted:  # else nobody has said that anything is wrong
+                meant = "should be" if reason.certain else "would be, if that is what is meant,"
+                yield f"  {reason.name} {meant} {reason.meant}, but"
+                yield from (f"    {line}" for line in (*reason.lines, *reason.dealt))
         else:
             yield from (f"  {reason.name}: {line}" for line in reason.lines)
 
@@ -190,9 +216,10 @@ class Story:
         """The findings, the gravest first."""
         if not self.result.findings:
             yield "findings: none"
-            return
-        yield "findings:"
-        yield from (f"  {line}" for line in finding_lines(self.result.findings))
+        else:
+            yield "findings:"
+            yield from (f"  {line}" for line in finding_lines(self.result.findings))
+        yield from (f"  {line}" for line in verdict_lines(self.result.verdict))
 
     def as_dict(self) -> dict[str, Any]:
         """The facts for JSON; times in ps from the launch, as in results."""
@@ -251,6 +278,14 @@ def _deeds(kinds: tuple, read: int, written: int) -> str:
     if written:
         parts.append(f"writes {format_size(written)} to peers")
     return ", ".join(parts) or "nothing but signals"
+
+
+def _spent(spent: Counter) -> str:
+    return ", ".join(name for name, _ in spent.most_common(2))
+
+
+def _on(site: Site | None) -> str:
+    return "" if site is None else f"  {_at(site)}"
 
 
 def _at(site: Site, quoted: bool = True) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.diagnosis.programs import ONE_ROW, TWO_PHASE, altered, run
+from .programs import ONE_ROW, TWO_PHASE, altered, run
 
 ALL = "0,1,2,3"
 
@@ -32,7 +32,9 @@ def test_one_signal_row_for_both_barriers(tmp_path):
 
 
 def test_size_is_no_multiple_of_the_ranks(tmp_path):
-    path = altered(tmp_path, TWO_PHASE, ("SIZE = 256", "SIZE = 250"), ("    require_multiple(SIZE, nr)\n", ""))
+    path = altered(
+        tmp_path, TWO_PHASE, ("SIZE = 256", "SIZE = 250"), ("    require_multiple(SIZE, nr)\n", "")
+    )
     ended = run(path, "-d", ALL, forced={"machine": "ideal"})
     finding = mismatch(ended)
     assert "the tail, elements 248..249: never written" in finding.message
@@ -53,7 +55,10 @@ def test_blocks_sit_in_the_wrong_places(tmp_path):
 
 
 def test_one_block_in_the_place_of_another(tmp_path):
-    change = ("peer=c, offsets=[0, c * chunk]", "peer=1 if c == 3 else c, offsets=[0, (1 if c == 3 else c) * chunk]")
+    change = (
+        "peer=c, offsets=[0, c * chunk]",
+        "peer=1 if c == 3 else c, offsets=[0, (1 if c == 3 else c) * chunk]",
+    )
     finding = mismatch(run(altered(tmp_path, TWO_PHASE, change), "-d", ALL))
     assert "ranks 0..3, elements 192..255 (block 3): block 1 stands where block 3 belongs" in finding.message
 
@@ -68,7 +73,10 @@ def test_only_the_reduce_scatter_was_done(tmp_path):
 
 def test_only_rounding_differs(tmp_path):
     """Each owner adds its own part first; numpy goes rank by rank. Not a mistake."""
-    strict = ("config=RunConfig(platform=args.platform)", "config=RunConfig(platform=args.platform, rtol=0, atol=0)")
+    strict = (
+        "config=RunConfig(platform=args.platform)",
+        "config=RunConfig(platform=args.platform, rtol=0, atol=0)",
+    )
     ended = run(altered(tmp_path, TWO_PHASE, strict), "-d", ALL)
     (result,) = ended.runs
     assert ended.status == 0
@@ -129,7 +137,9 @@ def test_12_right_with_root_0_only(tmp_path):
 
 def test_13_the_own_row_is_missing(tmp_path):
     old = "for k in pl.range(nranks):\n                    peer"
-    finding = mismatch(run(altered(tmp_path, "13_allgather", (old, old.replace("nranks", "1, nranks"))), "-d", ALL))
+    finding = mismatch(
+        run(altered(tmp_path, "13_allgather", (old, old.replace("nranks", "1, nranks"))), "-d", ALL)
+    )
     assert "all-gather" in finding.message
     assert "each rank, its own block: no rank contributes" in finding.message
 
@@ -143,13 +153,17 @@ def test_14_every_rank_has_the_sum_of_its_own_rows(tmp_path):
 
 def test_15_only_the_own_row_is_filled(tmp_path):
     old = "                        inbox,\n                        peer=peer,"
-    finding = mismatch(run(altered(tmp_path, "15_all_to_all", (old, old.replace("=peer", "=my_rank"))), "-d", ALL))
+    finding = mismatch(
+        run(altered(tmp_path, "15_all_to_all", (old, old.replace("=peer", "=my_rank"))), "-d", ALL)
+    )
     assert "all-to-all" in finding.message
     assert "each rank, every block but its own: no rank contributes" in finding.message
 
 
 def test_10_an_index_off_by_one_is_a_race_that_explains_the_wrong_sums(tmp_path):
     old = "at = ((left + nranks - k) % nranks) * chunk"
-    (result,) = run(altered(tmp_path, "10_allreduce_ring", (old, old.replace("left", "my_rank"))), "-d", ALL).runs
+    (result,) = run(
+        altered(tmp_path, "10_allreduce_ring", (old, old.replace("left", "my_rank"))), "-d", ALL
+    ).runs
     assert "race" in {f.kind for f in result.findings}
     assert "contributions of ranks" in result.numerics.explanation

@@ -10,7 +10,7 @@ import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
 from a2a3sim.checks.contributions import MIXED, NONE
 from a2a3sim.checks.provenance import trace_back
-from tests.diagnosis.programs import exchange, summed
+from .programs import exchange, summed
 
 
 def contributions(made):

@@ -83,6 +83,11 @@ def test_wrong_elements_are_counted_by_the_check(capsys, monkeypatch):
     assert status == 1 and row[8] == "32"  # 16 elements on each of two ranks
 
 
+def test_processes_give_the_same_table(capsys):
+    args = ("allreduce", "--algorithm", "mesh,ring", "-b", "1KiB", "-e", "4KiB", "-d", "0-3", *IDEAL)
+    assert run(capsys, *args, "-j", "2")[1] == run(capsys, *args)[1]
+
+
 def test_all_leaves_out_what_an_algorithm_cannot_do(capsys):
     args = ("allreduce", "-b", "1KiB", "-e", "1KiB", "-d", "0-2", *IDEAL)
     status, out, err = run(capsys, *args, "--algorithm", "all")
@@ -109,6 +114,8 @@ def test_all_leaves_out_what_an_algorithm_cannot_do(capsys):
         (("allreduce", "--set", "link.latency=3"), "a time needs a unit"),
         (("allreduce", "--trace", "x.txt"), "a trace must be a .json or .json.gz file"),
         (("allreduce", "--json", "/nowhere/x.json"), "there is no directory"),
+        (("allreduce", "-j", "0"), "-j must be at least 1"),
+        (("allreduce", "-j", "2", "--trace", "x.json"), "--trace needs the runs in this process"),
         (("allreduce", "--dtype", "fp33"), "did you mean 'fp32'"),
         (("allreduce", "--fail-on", "note"), "--fail-on must be error or warning"),
     ],

@@ -174,3 +174,76 @@ def test_negative_values_and_set():
         pld.system.wait(signal, [0, 0], 9, cmp=pld.WaitCmp.Ge)
 
     assert run(body).ops(0, "wait")[-1].seen == 9
+
+
+def test_the_update_that_ended_a_wait_is_the_one_that_made_it_hold_for_good():
+    # +1 at 1.1 us, -1 at 1.2 us, +1 at 1.3 us; the wait looks at 0, 0.7 and 1.4 us.
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            for value in (1, -1, 1):
+                add(signal, 1, value=value)
+        else:
+            wait(signal, 1)
+
+    overrides = {"signal.poll": "700ns", "signal.issue": "100cycles"}
+    ran = run(body, config={"platform_overrides": overrides})
+    assert ran.log(1, "wait") == [("wait", 0, 1400 * NS)]
+    assert ran.ops(1, "wait")[0].by is ran.ops(0, "notify")[2]
+
+
+def test_a_value_that_is_gone_at_the_poll_does_not_end_a_wait():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            add(signal, 1)
+            add(signal, 1, value=-1)
+            pld.tile.remote_load(data, 1, [0, 0], [1, 8])
+            add(signal, 1)
+        else:
+            wait(signal, 1)
+
+    # The cell holds 1 only from 1.1 to 1.2 us, and again when the load of 2,001,280 ps that begins at 0.2 us has
+    # been announced: at 3,201,280 ps. The wait looks every 700 ns.
+    ran = run(body, config={"platform_overrides": {"signal.poll": "700ns", "signal.issue": "100cycles"}})
+    assert ran.ops(0, "notify")[2].applied == 3_201_280
+    assert ran.log(1, "wait") == [("wait", 0, 3500 * NS)]
+    assert ran.ops(1, "wait")[0].by is ran.ops(0, "notify")[2]
+
+
+@pytest.mark.parametrize("timing_only", [False, True])
+def test_a_scalar_write_sets_a_cell(timing_only):
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            pl.write(signal, [2, 3], 5)
+            wait(signal, 5, 2, 3)
+            assert pl.read(signal, [2, 3]) == 5
+
+    ran = run(body, config={"timing_only": timing_only, "platform_overrides": {"hbm.latency": "100ns"}})
+    assert ran.log(0, "wait", "read") == [("wait", 100 * NS, 100 * NS), ("read", 100 * NS, 200 * NS)]
+
+
+def test_a_tile_in_signal_cells_has_no_value_in_a_run_without_bytes():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            tile = pl.tile.full([1, 16], pl.INT32, 3)
+            pld.tile.remote_store(tile, signal, 1, [0, 0])
+        elif early:
+            wait(signal, 3)
+        else:
+            pld.tile.remote_load(data, 0, [0, 0], [1, 256])
+            pl.system.fence()
+            wait(signal, 3)
+
+    for early in (False, True):  # the wait comes after the store, or before
+        ran = run(body, raises=True, config={"timing_only": True})
+        assert "a timing-only run keeps no bytes of signal_buf, but a tile" in str(ran.error)
+
+
+def test_tiles_and_signal_cells_may_lie_in_one_window_in_a_run_without_bytes():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            pld.tile.remote_store(pl.tile.full([1, 8], pl.INT32, 3), signal, 1, [1, 8])
+            add(signal, 1, 1, 0)
+        else:
+            wait(signal, 1, 1, 0)
+
+    assert run(body, config={"timing_only": True}).ops(1, "wait")[0].seen == 1
