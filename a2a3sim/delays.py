@@ -1,7 +1,7 @@
 """Delays of single cores at single operations: how a schedule is reached on purpose.
 
-A delay is written ``RANK@FILE:LINE#K=TIME``: before the k-th operation that a core of this rank issues from this
-line (from 0, which may be left away) its scalar pipe stands still. ``RANK.CORE`` means one core only,
+A delay is written ``RANK@FILE:LINE#K=TIME``: before the k-th operation that a core of this rank issues from
+this line (from 0, which may be left away) its scalar pipe stands still. ``RANK.CORE`` means one core only,
 ``RANK@D#K=TIME`` the k-th operation of the rank's dispatch D. With ``TIME:flight`` the core goes on, and the
 operation's bytes are under way so much longer.
 """
@@ -27,7 +27,7 @@ _WHERE = re.compile(r"(?:(?P<dispatch>\d+)|(?P<file>.+):(?P<line>\d+))")
 
 
 class Delay(NamedTuple):
-    """One delay; ``file`` and ``line``, or ``dispatch``, say where; ``flight``: of the bytes, not of the core."""
+    """One delay; ``file`` and ``line``, or ``dispatch``, say where; ``flight``: of the bytes alone."""
 
     rank: int
     core: int | None

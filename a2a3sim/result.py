@@ -269,7 +269,8 @@ with warnings.catch_warnings():
         rounds: int = 0
         critical_path: list[PathSegment] = []
         findings: list[Finding] = []
-        verdict: str | None = None
+        # For people; the JSON's fields are what the schema of this version has.
+        verdict: str | None = Field(default=None, exclude=True)
         numerics: Numerics | None = None
         cost: Cost = Field(default_factory=Cost)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from a2a3sim import ConfigError, DistributedConfig, RunConfig, RunResult, ir, lo
 from a2a3sim.bound import bound_ps
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Collective, Job
+from a2a3sim.language import Program
 from a2a3sim.models.platform import Platform
 from a2a3sim.result import Numerics
 from a2a3sim.settings import resolve
@@ -117,10 +119,8 @@ def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, kee
     check_memory(form, job, platform)
     x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else inputs(x_shape, dtype, job.ranks)
     y = np.zeros((job.ranks, *y_shape), dtype.numpy)
-    with tempfile.TemporaryDirectory() as scratch:
-        program = ir.compile(
-            form.build(job), output_dir=scratch, distributed_config=DistributedConfig(device_ids=labels)
-        )
+    devices = DistributedConfig(device_ids=labels)
+    program = ir.compile(_built(form.build, job), output_dir=_scratch().name, distributed_config=devices)
     program.facts = {
         "algorithm": point.algorithm,
         "bytes_per_rank": job.nbytes,
@@ -134,6 +134,18 @@ def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, kee
     if not config.timing_only:
         result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})
     return Outcome(result, program.last_trace, form, job, (x, y) if keep_arrays else None)
+
+
+@lru_cache(maxsize=16)
+def _built(build: Callable[[Job], Program], job: Job) -> Program:
+    """The program of a job; many points differ only in seed or machine."""
+    return build(job)
+
+
+@lru_cache(maxsize=1)
+def _scratch() -> tempfile.TemporaryDirectory:
+    """Where compilations may write; it goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="a2a3sim-")
 
 
 def check_memory(form: Collective, job: Job, platform: Platform) -> None:

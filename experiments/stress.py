@@ -1,4 +1,4 @@
-"""A script under many schedules: launch skews, link delays, slow ranks and tie orders, each fixed by its seed."""
+"""A script under many schedules: launch skews, link delays, slow ranks and tie orders, fixed by seeds."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Stress:
         return found
 
     def times(self) -> Iterator[tuple[str, list[int]]]:
-        """Times of each run that the script makes, over the schedules in which it made as many as at first."""
+        """Times of each run that the script makes, over the schedules in which it makes as many as first."""
         whole = [
             o
             for o in self.observed
@@ -236,9 +236,14 @@ def _own_build_directory(scratch: str) -> Iterator[None]:
 
 
 def _explore(
-    script: str, args: Sequence[str], own: Mapping[str, Any], schedule: Schedule, suppressions=None, kept: str | None = None,
+    script: str,
+    args: Sequence[str],
+    own: Mapping[str, Any],
+    schedule: Schedule,
+    suppressions=None,
+    kept: str | None = None,
     observe: Callable | None = None,
-) -> Observed:  # fmt: skip
+) -> Observed:
     """Run the script under one schedule; ``kept`` names the file with the results of the first run."""
     from a2a3sim.pypto import run_script
 
@@ -260,15 +265,15 @@ def _explore(
 
     out, err = io.StringIO(), io.StringIO()
     forced = {**own, **schedule.settings}
-    with session(Session(forced, [note], keep_calls=True, suppressions=suppressions, explains=kept is None)):
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                seen.status = run_script(script, list(args))
-            except ConfigError:
-                raise
-            except A2A3Error as error:
-                seen.status = 1
-                problems.insert(0, f"ends with {str(error).partition(chr(10))[0]}")
+    imposed = Session(forced, [note], keep_calls=True, suppressions=suppressions, explains=kept is None)
+    with session(imposed), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            seen.status = run_script(script, list(args))
+        except ConfigError:
+            raise
+        except A2A3Error as error:
+            seen.status = 1
+            problems.insert(0, f"ends with {str(error).partition(chr(10))[0]}")
     if seen.status and not problems:
         last = [line for line in (*err.getvalue().splitlines(), *out.getvalue().splitlines()) if line.strip()]
         problems.append(f"the script exits with {seen.status}" + (f": {last[0]}" if last else ""))
@@ -307,6 +312,6 @@ def _differences(first: dict, now: dict) -> Iterator[str]:
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             yield (
-                f"{name}: {int(bad.sum())} of {bad.size} elements differ from those on the machine's own schedule, "
-                f"first at {list(at)}: {got[at]} != {was[at]}"
+                f"{name}: {int(bad.sum())} of {bad.size} elements differ from those on the machine's own "
+                f"schedule, first at {list(at)}: {got[at]} != {was[at]}"
             )

@@ -1,5 +1,5 @@
-"""A core whose scalar pipe is held for a while before some of its operations: what an interrupt, a slow fetch or
-a busy neighbour may do to any core at any time.
+"""A core whose scalar pipe is held for a while before some of its operations: what an interrupt, a slow fetch
+or a busy neighbour may do to any core at any time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["HeldCore", "later"]
 
 
 def later(path: Path, time: int) -> Path:
-    """The same path for one transfer that is under way ``time`` ps longer: a load's request, or a store's bytes."""
+    """The same path for a transfer that takes ``time`` ps longer: a load's request, a store's bytes."""
     slow = Path.__new__(Path)
     for name in Path.__slots__:
         setattr(slow, name, getattr(path, name))

@@ -1,4 +1,4 @@
-"""Links that are slower than the platform says, each by a factor of its own: a way to reach other schedules."""
+"""Links that are slower than the platform says, each by a factor of its own: a way to other schedules."""
 
 from __future__ import annotations
 

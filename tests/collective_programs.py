@@ -23,6 +23,13 @@ def values(ranks, shape, dtype, seed=1):
     return rng.integers(-50, 50, (ranks, *shape)).astype(dtype.numpy)
 
 
+def whole(tensor, shape, dtype):
+    """All of a tensor as a tile, whose rows take whole 32-byte blocks."""
+    granule = 32 // dtype.itemsize
+    room = [*shape[:-1], -(-shape[-1] // granule) * granule]
+    return pl.load(tensor, [0] * len(shape), room, valid_shape=list(shape))
+
+
 def compiled_run(program, ranks, tmp_path, *arrays, **config):
     """Compile and run; returns the compiled program."""
     compiled = ir.compile(
@@ -51,10 +58,10 @@ def in_kernel(call, x, window, signal, dtype, *, staged=True, repeats=1):
             signal: pl.InOut[pld.DistributedTensor[signal, pl.INT32]],
         ):
             if staged:
-                data = pl.store(pl.load(x, [0] * len(window), window), [0] * len(window), data)
+                data = pl.store(whole(x, window, dtype), [0] * len(window), data)
             for _ in pl.range(repeats):
                 call(x, data, signal)
-            pl.store(pl.load(data, [0] * len(window), window), [0] * len(window), y)
+            pl.store(whole(data, window, dtype), [0] * len(window), y)
 
         @pl.function(type=pl.FunctionType.Orchestration)
         def per_rank(
@@ -93,7 +100,7 @@ def on_host(call, source, window, signal, dtype, *, same=True, repeats=1, ranks=
         def stage_step(
             self, x: pl.Tensor[source, dtype], into: pl.InOut[pld.DistributedTensor[source, dtype]]
         ):
-            pl.store(pl.load(x, [0] * len(source), source), [0] * len(source), into)
+            pl.store(whole(x, source, dtype), [0] * len(source), into)
 
         @pl.function(type=pl.FunctionType.Orchestration)
         def stage(self, x: pl.Tensor[source, dtype], into: pl.InOut[pld.DistributedTensor[source, dtype]]):
@@ -103,7 +110,7 @@ def on_host(call, source, window, signal, dtype, *, same=True, repeats=1, ranks=
         def collect_step(
             self, y: pl.Out[pl.Tensor[window, dtype]], data: pld.DistributedTensor[window, dtype]
         ):
-            pl.store(pl.load(data, zeros, window), zeros, y)
+            pl.store(whole(data, window, dtype), zeros, y)
 
         @pl.function(type=pl.FunctionType.Orchestration)
         def collect(self, y: pl.Out[pl.Tensor[window, dtype]], data: pld.DistributedTensor[window, dtype]):

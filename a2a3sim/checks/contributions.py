@@ -19,7 +19,8 @@ class Contributions:
 
     Attributes:
         slices: its parts by rank.
-        counts: how often each source contributes to each element, [element, source]; a factor where it is scaled.
+        counts: how often each source contributes to each element, [element, source]; a factor where it is
+            scaled.
         index: which element of the source, `NONE` or `MIXED`.
         constant: what stands there when all inputs are zero.
         written: whether anything was stored there at all.

@@ -66,7 +66,11 @@ class _Cells:
         ]
         here = [op for op in unheard if op.cell[0].rank == rank]
         same_cell = [op for op in unheard if op.cell[0].rank != rank and op.cell[1] == wait.cell[1]]
-        return here or same_cell
+        writer = self.owner(wait.cell)
+        if writer is None:
+            return here or same_cell
+        # Others' notifies may be for waits to which this rank has not come yet.
+        return [op for op in here if op.lane.rank == writer] or [op for op in same_cell if op.lane.rank == writer]
 
 
 def deadlock_finding(launch, parked) -> tuple[Finding, str]:
@@ -85,14 +89,13 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
     for op in waits:
         groups[_key(op)].append(op)
     finished = {lane.rank for lane in trace.lanes if lane.end >= 0} - {op.lane.rank for op in waits}
-    paragraphs = [_paragraph(group, cells, finished) for group in groups.values()]
     ranks = sorted({op.lane.rank for op in waits})
     cycle = _cycle(waits, cells)
     head = (
         f"{format_time(launch.engine.now)}: nothing can run, {plural(len(waits), 'core')} of {ranks_text(ranks)} "
         f"{'wait' if len(waits) > 1 else 'waits'} for ever"
     )
-    lines = list(paragraphs)
+    lines = []
     if cycle:
         lines.append("wait-for cycle: " + " -> ".join(f"rank {r}" for r in cycle))
     lines += _others(launch, waits, finished)
@@ -108,10 +111,15 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
         ranks=ranks,
         sites=sites,
         where=where,
-        message="\n".join([f"at {head}", *lines]),
+        message="\n".join([f"at {head}", *_paragraphs(groups, cells, finished, False), *lines]),
         fix=_fix(waits, cells, finished, _staffing(trace)),
     )
-    return finding, "\n".join([f"deadlock at {head}", *lines, f"fix: {finding.fix}"])
+    told = [f"deadlock at {head}", *_paragraphs(groups, cells, finished, True), *lines, f"fix: {finding.fix}"]
+    return finding, "\n".join(told)
+
+
+def _paragraphs(groups, cells: _Cells, finished: set[int], quoted: bool) -> list[str]:
+    return [_paragraph(group, cells, finished, quoted) for group in groups.values()]
 
 
 def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
@@ -179,21 +187,27 @@ def _site(op: Operation) -> Site:
     )
 
 
-def _paragraph(group: list[Operation], cells: _Cells, finished: set[int]) -> str:
+def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted: bool) -> str:
+    """Who waits where for what, what came, and what became of who should have raised it.
+
+    Args:
+        quoted: with the source line; a finding has it beside its site.
+    """
     first = group[0]
     place = resolve_site(first.site)
+    source = f": `{place.source}`" if quoted else ""
     ranks = ranks_text(sorted({op.lane.rank for op in group}))
     verb = "waits" if len({op.lane.rank for op in group}) == 1 else "wait"
     if first.kind != "wait":
         blocks = listed(sorted(op.lane.block for op in group))
         return (
-            f"{ranks}: block {blocks} of {first.lane.kernel} stands at {first.kind}, {place.file}:{place.line}: "
-            f"`{place.source}`; not all of its {first.lane.blocks} blocks come there"
+            f"{ranks}: block {blocks} of {first.lane.kernel} stands at {first.kind}, {place.file}:{place.line}{source}; "
+            f"not all of its {first.lane.blocks} blocks come there"
         )
     memory, offset = first.cell
     lines = [
-        f"{ranks} {verb} at {place.file}:{place.line} for {memory.cell_name(offset)} {_COMPARE[first.action]} "
-        f"{first.value}; it holds {_value(first.cell)}"
+        f"{ranks} {verb} at {place.file}:{place.line}{source}",
+        f"for {memory.cell_name(offset)} {_COMPARE[first.action]} {first.value}; it holds {_value(first.cell)}",
     ]
     came = cells.notifies.get(first.cell, [])
     if came:

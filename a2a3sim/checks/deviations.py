@@ -1,4 +1,4 @@
-"""Where a result is not what its law asks for, in words: what is missing, doubled, misplaced or not there at all."""
+"""Where a result is not what its law asks for, in words: what is missing, doubled, misplaced or unwritten."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from a2a3sim.checks.laws import Law, Result, hashed
 from a2a3sim.checks.contributions import MIXED
+from a2a3sim.checks.laws import Law, Result, hashed
 from a2a3sim.checks.slices import Slice
 from a2a3sim.checks.wording import listed, ranks_text
 
@@ -32,7 +32,7 @@ class Deviation:
 
 
 class Places:
-    """How elements of one rank's result are called: by block where they are blocks, by row where it has rows."""
+    """How elements of one rank's result are called: by block where they make blocks, else by row or count."""
 
     def __init__(self, result: Result) -> None:
         self.size = result.size
@@ -153,7 +153,10 @@ class _Reader:
             text = "never written"
             if places.is_tail(first, last):
                 p = len(result.ranks)
-                text += f": {result.size} elements are no multiple of {p} ranks, {p} blocks of {result.size // p} leave {places.over} over"
+                text += (
+                    f": {result.size} elements are no multiple of {p} ranks, "
+                    f"{p} blocks of {result.size // p} leave {places.over} over"
+                )
             return text
         if kind == _NOTHING:
             value = f"{result.constant[q, first]:.6g}"
@@ -207,7 +210,8 @@ class _Reader:
                 end = last - first
                 parts.append(
                     f"{self._who(who)} contribute{'s' if len(who) == 1 else ''} "
-                    f"{self.places.elements(held, held + end)} instead of {self.places.elements(due, due + end)}"
+                    f"{self.places.elements(held, held + end)} instead of "
+                    f"{self.places.elements(due, due + end)}"
                 )
         return "; ".join(parts) or "other contributions than it should have"
 
@@ -241,7 +245,7 @@ def _lookup(table: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _by_own_block(found: Sequence[Deviation], places: Places) -> dict[str, bool]:
-    """What is wrong with exactly the own block of every rank (True), or with all blocks but the own one (False)."""
+    """What is wrong with exactly the own block of every rank (True), or with all blocks but that (False)."""
     if not places.block or places.word != "block":
         return {}
     blocks: dict[str, dict[int, set[int]]] = {}

@@ -28,7 +28,7 @@ def intended(
 
     Args:
         values: what the sources held.
-        golden, limit: what the result should be and by how much it may differ, [rank, element]; None without one.
+        golden, limit: what the result should be and by how much it may differ, [rank, element]; or None.
     """
     right = np.ones(result.positions.shape, bool)
     if golden is not None and limit is not None:

@@ -1,7 +1,7 @@
-"""What collectives make of their inputs: for each element of each rank's result, which elements of which ranks.
+"""What collectives make of their inputs: which elements of which ranks stand in each element of a result.
 
-A law is a candidate for what a program was meant to do. `candidates` lists those that fit the shapes; `usual` is
-what most elements of a result obey, seen from the rank that holds them.
+A law is a candidate for what a program was meant to do. `candidates` lists those that fit the shapes; `usual`
+is what most elements of a result obey, seen from the rank that holds them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Maker:
         self.name = name
 
     def law(self, name: str, words: str, who, which, holds=None) -> Law:
-        """``who(q, r)``: whether rank r contributes to rank q's elements; ``which(q, r)``: its element for each."""
+        """``who(q, r)``: whether rank r contributes to rank q's elements; ``which(q, r)``: with which."""
         result = self.result
         shape = *result.positions.shape, self.sources
         counts, index = np.zeros(shape, np.float32), np.full(shape, NONE, np.int32)
@@ -146,9 +146,11 @@ class _Maker:
         if size % p == 0 and p > 1:
             block = size // p
             yield self.law(
-                "all-to-all", "block q of rank r's slice in block r of rank q", lambda q, r: j // block == place[r],
+                "all-to-all",
+                "block q of rank r's slice in block r of rank q",
+                lambda q, r: j // block == place[r],
                 lambda q, r: place[q] * block + j % block,
-            )  # fmt: skip
+            )
         own = np.zeros(self.result.positions.shape, bool)
         for k in range(p):
             own[k, k * (size // p) : (k + 1) * (size // p)] = True
@@ -185,7 +187,7 @@ def candidates(result: Result, sources: Sequence[Slice]) -> Iterator[Law]:
 
 
 def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | None:
-    """What most of the chosen elements obey, if they do: the same factors by distance of ranks and of elements.
+    """What most of the chosen elements obey: the same factors by distance of ranks and of elements; or None.
 
     Args:
         among: which elements are asked, [rank, element].
@@ -205,7 +207,7 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
     index = np.take_along_axis(result.index, order[:, None, :], axis=2)
     shift = np.where(index >= 0, index - j, 0)
     keys = hashed(counts, shift)
-    kinds, first, number = np.unique(keys[among], return_index=True, return_counts=True)
+    _, first, number = np.unique(keys[among], return_index=True, return_counts=True)
     most = int(number.argmax())
     if 2 * number[most] <= number.sum():
         return None
@@ -236,7 +238,7 @@ def _described(counts: np.ndarray, names: list[str], p: int) -> str:
 
 
 def agreement(result: Result, law: Law) -> float:
-    """How much of what a law asks for is there, and of what is there it asks for: 1 where all is as it should be."""
+    """How much of what a law asks for is there, and of what is there it asks for: 1 where all is right."""
     same = (
         (result.counts != 0) & np.isclose(result.counts, law.counts, rtol=1e-3) & (result.index == law.index)
     )

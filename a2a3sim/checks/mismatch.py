@@ -46,7 +46,9 @@ def _finding(numerics: Numerics, reasons: Sequence[Explanation], trace: Trace, c
         where["elements"] = [low, high + 1]
     only_rounding = numerics.ok
     told = "; ".join(r.text() for r in bad if r.lines)
-    message = f"{numerics.wrong} element{'s' if numerics.wrong != 1 else ''} of the result differ{'s' if numerics.wrong == 1 else ''} from the golden"
+    one = numerics.wrong == 1
+    what = "element of the result differs" if one else "elements of the result differ"
+    message = f"{numerics.wrong} {what} from the golden"
     if not only_rounding and first.law is not None and first.certain:
         message += f"; {first.name} should be {first.meant}"
     return Finding(
@@ -80,7 +82,7 @@ def _fix(said: Explanation, only_rounding: bool) -> str:
     if "missing" in text:
         return "let the loop over the peers, and the own slice, cover every rank once"
     if "doubled" in text or "counted" in text:
-        return "add each rank's contribution once: start from the own slice or from zero, not from what holds it already"
+        return "add each rank's contribution once: start from the own slice or from zero"
     return ""
 
 
@@ -112,7 +114,13 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
                 key = (lane.rank, place.file, place.line)
                 if key not in found:
                     found[key] = Site(
-                        file=place.file, line=place.line, source=place.source, rank=lane.rank, operation=op.kind,
-                        time_ps=op.visible, call=lane.call, dispatch=lane.dispatch,
-                    )  # fmt: skip
+                        file=place.file,
+                        line=place.line,
+                        source=place.source,
+                        rank=lane.rank,
+                        operation=op.kind,
+                        time_ps=op.visible,
+                        call=lane.call,
+                        dispatch=lane.dispatch,
+                    )
     return list(found.values())

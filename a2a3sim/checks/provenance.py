@@ -1,11 +1,11 @@
 """Where each element of a result comes from, found by running the program again on tagged inputs.
 
 Kernels that add, copy and scale are linear, and the times of a run do not depend on its data. So a repetition
-with ones in one rank's slice and zeros elsewhere counts how often that rank contributes to each element of the
-result, and one with each element's own number in its place says which element stands there. Several ranks, and
-several digits of the numbers, share one repetition as far as the element type holds sums exactly. A last
-repetition on random small integers holds the whole against what the program really makes of its inputs:
-elements for which that fails are not claimed.
+with ones in one rank's slice and zeros elsewhere counts how often that rank contributes to each element of
+the result, and one with each element's own number in its place says which element stands there. Several
+ranks, and several digits of the numbers, share one repetition as far as the element type holds sums exactly.
+A last repetition on random small integers holds the whole against what the program really makes of its
+inputs: elements for which that fails are not claimed.
 """
 
 from __future__ import annotations
@@ -160,9 +160,15 @@ class _Probe:
             written = ~((zero == _FILLS[0]) & (one == _FILLS[1]))
         shape = len(zero), len(self.sources)
         return Contributions(
-            argument.name, slices_of(argument), np.zeros(shape, np.float32), np.full(shape, NONE, np.int32), zero,
-            written, written & ~(fresh == zero), written & np.isfinite(zero),
-        )  # fmt: skip
+            name=argument.name,
+            slices=slices_of(argument),
+            counts=np.zeros(shape, np.float32),
+            index=np.full(shape, NONE, np.int32),
+            constant=zero,
+            written=written,
+            fresh=written & ~(fresh == zero),
+            known=written & np.isfinite(zero),
+        )
 
     def _packed(self, found: dict[str, Contributions], most: int, ones) -> None:
         """Several sources in one repetition, each in bits of its own."""
@@ -190,7 +196,7 @@ class _Probe:
         self._tell_means(found)
 
     def _tell_means(self, found: dict[str, Contributions]) -> None:
-        """Several elements whose numbers have a mean that is a number again are not that one: ask with other numbers."""
+        """Several elements whose numbers have a whole mean are not the element of that number: use others."""
         fields = []
         for k in range(len(self.sources)):
             extra = int(max(c.counts[:, k].max(initial=0) for c in found.values())).bit_length()
@@ -217,7 +223,7 @@ class _Probe:
         c.index[off & (c.index[:, k] >= 0), k] = MIXED
 
     def _digits(self, found: dict[str, Contributions]) -> Iterator[tuple[int, int, int, int]]:
-        """(source, shift, digits, room): the parts of the element numbers, and the bits that their sums need."""
+        """(source, shift, digits, room): parts of the element numbers, and the bits that their sums need."""
         for k, source in enumerate(self.sources):
             most = int(max(c.counts[:, k].max(initial=0) for c in found.values()))
             if most == 0:
@@ -263,7 +269,7 @@ class _Probe:
                 self._unmask(c, k, self._codes(k, step), np.where(c.known, outputs[c.name] - c.constant, 0))
 
     def _verify(self, found: dict[str, Contributions], combine: str = "sum") -> None:
-        """Hold the counts against random inputs; where elements are mixed, at least sums against sums of inputs."""
+        """Hold the counts against random inputs; of mixed elements only that sums of inputs give sums."""
         most = max((float(np.abs(c.counts).sum(axis=1).max(initial=0)) for c in found.values()), default=0)
         room = min(max(self.bits - 1 - int(np.ceil(max(most, 1))).bit_length(), 1), 8)
         generator = np.random.Generator(np.random.Philox(5))

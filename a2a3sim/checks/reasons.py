@@ -51,7 +51,9 @@ class Explanation:
         """What the law says each rank should hold, with its name."""
         if self.law is None:
             return "something else"
-        return f"{self.law.words} ({self.law.name})" if self.law.name else self.law.words
+        plus = ", plus a number" if self.law.offset is not None and self.law.offset.any() else ""
+        name = f" ({self.law.name})" if self.law.name else ""
+        return f"{self.law.words}{plus}{name}"
 
     def text(self) -> str:
         """What is wrong, in one line."""

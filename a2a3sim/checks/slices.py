@@ -15,7 +15,8 @@ class Slice:
 
     Attributes:
         rank: None for elements that several ranks were handed.
-        positions: element numbers in the argument, ascending; an element's number in the slice is its place here.
+        positions: element numbers in the argument, ascending; an element's number in the slice is its place
+            here.
         shape: the extents under which the rank sees it.
     """
 

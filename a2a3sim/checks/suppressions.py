@@ -32,9 +32,18 @@ __all__ = ["ACCEPTABLE", "Suppression", "Suppressions", "in_file", "in_source"]
 
 # Findings that end a run, and wrong numbers, cannot be talked away.
 ACCEPTABLE = (
-    "race", "early-release", "unfenced", "lost-credit", "overshoot", "out-of-bounds", "alignment", "line-share",
-    "uninitialised", "residue", "performance",
-)  # fmt: skip
+    "race",
+    "early-release",
+    "unfenced",
+    "lost-credit",
+    "overshoot",
+    "out-of-bounds",
+    "alignment",
+    "line-share",
+    "uninitialised",
+    "residue",
+    "performance",
+)
 
 _MARK = re.compile(r"#\s*a2a3sim:\s*(.*)$")
 _RULE = re.compile(r"ok\s+(?P<kinds>[\w-]+(?:\s*,\s*[\w-]+)*)\s+-+\s+(?P<reason>\S.*)")
@@ -119,7 +128,8 @@ class Suppressions:
 def _checked(kind: str, origin: str) -> str:
     if kind not in ACCEPTABLE:
         raise ConfigError(
-            f"{origin}: a suppression's kind must be one of {', '.join(ACCEPTABLE)}, got {kind!r}{nearest(kind, ACCEPTABLE)}"
+            f"{origin}: a suppression's kind must be one of {', '.join(ACCEPTABLE)}, "
+            f"got {kind!r}{nearest(kind, ACCEPTABLE)}"
         )
     return kind
 
@@ -143,7 +153,7 @@ def _from_comments(file: str, text: str) -> Iterator[Suppression]:
     pending: list[tuple[int, str]] = []  # comments whose statement has not ended yet
     first = None
     skipped = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in _tokens(text):
         if token.type == tokenize.COMMENT:
             mark = _MARK.match(token.string)
             if mark:
@@ -156,6 +166,14 @@ def _from_comments(file: str, text: str) -> Iterator[Suppression]:
             first = token.start[0]
     for line, said in pending:
         yield from _parsed(file, line, said, range(line, line + 1))
+
+
+def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    """A file's tokens, as far as they make sense."""
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(text).readline)
+    except (tokenize.TokenError, SyntaxError):
+        return
 
 
 def _parsed(file: str, line: int, said: str, lines: range) -> Iterator[Suppression]:
@@ -184,7 +202,7 @@ def in_file(path: str) -> list[Suppression]:
     entries = data.pop("suppress", [])
     if data or not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise ConfigError(
-            f"--suppress: {path} must hold [[suppress]] tables only, got {', '.join(data) or 'something else'}"
+            f"--suppress: {path} must hold [[suppress]] tables only, got {', '.join(data) or 'others'}"
         )
     return [_entry(path, number, entry) for number, entry in enumerate(entries, 1)]
 

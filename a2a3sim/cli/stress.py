@@ -11,7 +11,8 @@ import typer
 
 from a2a3sim.cli import options as o
 
-_WRONG_SHOWN = 5
+_WRONG_SHOWN = 5  # with what reproduces them
+_SEEDS_SHOWN = 20
 
 
 def command(
@@ -37,11 +38,11 @@ def command(
     suppress: o.Suppress = None,
     json: o.Json = None,
 ) -> int:
-    """Run a program under many schedules: times, wrong results with what reproduces them, and the findings' fate.
+    """Run a program under many schedules: times, wrong results and what reproduces them, the findings' fate.
 
-    A seed fixes a schedule: the launch skew, by how much each link is slower, which rank is slower, and the order
-    of what happens at the same instant. What --skew, --jitter or --slow fix is not explored. A finding that no
-    schedule turns into damage is still a finding. Exits with 1 for a wrong result or a finding, else with 0.
+    A seed fixes a schedule: the launch skew, by how much each link is slower, which rank is slower, and the
+    order of what happens at the same instant. What --skew, --jitter or --slow fix is not explored. A finding
+    that no schedule turns into damage is still a finding. Exits with 1 for a wrong result or a finding.
     """
     from a2a3sim.cli.accepted import noted, read_suppressions, source_files
     from a2a3sim.cli.output import check_writable, failed, note, print_report
@@ -141,7 +142,8 @@ def _report(done, reproduces, words: list[str]) -> Iterator[str]:
         yield f"  seed {one.schedule.seed}: {one.wrong}"
         yield f"    {reproduces(one)}"
     if len(wrong) > _WRONG_SHOWN:
-        yield f"  and {len(wrong) - _WRONG_SHOWN} more, seeds {', '.join(str(o.schedule.seed) for o in wrong[_WRONG_SHOWN:][:20])}"
+        others = ", ".join(str(one.schedule.seed) for one in wrong[_WRONG_SHOWN:][:_SEEDS_SHOWN])
+        yield f"  and {len(wrong) - _WRONG_SHOWN} more, seeds {others}"
     told = [f for f, _ in done.findings().values()]
     by_key = {_key(f): f for run in done.runs for f in run.findings}
     yield "findings:" if told else "findings: none"
@@ -165,7 +167,8 @@ def _fate(finding, count: int, number: int, wrong) -> str:
     if finding.witness is not None and finding.witness.shown:
         return f"{found}; confirmed by its witness"
     if wrong:
-        return f"{found}; results were wrong under {len(wrong)} of {number}, first under seed {wrong[0].schedule.seed}"
+        first = wrong[0].schedule.seed
+        return f"{found}; results were wrong under {len(wrong)} of {number}, first under seed {first}"
     return f"{found}; none of the {number} turned it into damage: it is still a finding"
 
 

@@ -11,7 +11,7 @@ _WIDTH = 40
 
 
 def histogram(values: Sequence[float], width: int = _WIDTH) -> str:
-    """The values' distribution from the least to the largest as one line of bars; blank where there are none."""
+    """The distribution from the least to the largest value as a line of bars; blank where there are none."""
     low, high = min(values), max(values)
     if low == high:
         return _BARS[-1]

@@ -1,4 +1,4 @@
-"""The story of a run in words: what each phase did, who waited for whom, what the time went to, what is wrong."""
+"""The story of a run in words: what each phase did, who waited for whom, what took time, what is wrong."""
 
 from __future__ import annotations
 
@@ -106,9 +106,10 @@ class Story:
         lines = [line, f"  rank {longest} waits longest, {format_time(barrier.waited[longest])}{whom}"]
         if barrier.last is not None and len(barrier.waited) > 1:
             least = min(barrier.waited, key=lambda r: (barrier.waited[r], r))
+            last = barrier.last
             lines.append(
-                f"  the last notify that somebody needed is rank {barrier.last.lane.rank}'s, at {self.at(barrier.last.start)}; "
-                f"rank {least} waits least, {format_time(barrier.waited[least])}"
+                f"  the last notify that somebody needed is rank {last.lane.rank}'s, at "
+                f"{self.at(last.start)}; rank {least} waits least, {format_time(barrier.waited[least])}"
             )
         return lines
 
@@ -126,7 +127,8 @@ class Story:
         main = sorted(parts, key=lambda p: (p.start - p.end, p.start))[:_PARTS]
         for p in sorted(main, key=lambda p: p.start):
             share = 100 * (p.end - p.start) / total
-            yield f"  {self.at(p.start):>9}  {share:3.0f} %  rank {p.rank}: {p.what} ({_spent(p.spent)}){_on(p.site)}"
+            told = f"rank {p.rank}: {p.what} ({_spent(p.spent)}){_on(p.site)}"
+            yield f"  {self.at(p.start):>9}  {share:3.0f} %  {told}"
         left = len(parts) - len(main)
         if left > 0:
             rest = 100 * (total - sum(p.end - p.start for p in main)) / total
@@ -172,11 +174,10 @@ class Story:
                 f"  {ranks_text(ranks)}: the {kind} at {_at(write, False)} was {state} when the notify at "
                 f"{_at(notify, False)} left ({plural(len(found), 'time')})"
             )
-            luck = (
-                f"{format_time(worst.missed_ps)} after the notify was applied: a reader may see what stood there before"
-                if worst.missed_ps > 0
-                else f"{format_time(-worst.missed_ps)} before the notify was applied, by luck"
-            )
+            luck = f"{format_time(-worst.missed_ps)} before the notify was applied, by luck"
+            if worst.missed_ps > 0:
+                late = format_time(worst.missed_ps)
+                luck = f"{late} after the notify was applied: a reader may see what stood there before"
             yield (
                 f"    rank {worst.rank}: issued {self.at(w.issued)}, drained {self.at(w.drained)}, visible "
                 f"{self.at(w.visible)}; the notify left at {self.at(n.start)}; visible {luck}"
@@ -209,7 +210,7 @@ class Story:
                 meant = "should be" if reason.certain else "would be, if that is what is meant,"
                 yield f"  {reason.name} {meant} {reason.meant}, but"
                 yield from (f"    {line}" for line in (*reason.lines, *reason.dealt))
-        else:
+        elif reason.law is not None or judged or self.doubted:
             yield from (f"  {reason.name}: {line}" for line in reason.lines)
 
     def findings(self) -> Iterator[str]:

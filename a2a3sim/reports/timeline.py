@@ -197,7 +197,8 @@ class _Panel:
 
     def _arrows(self, axes) -> None:
         arrows = [arrow for view in self.views for arrow in view.arrows if arrow.src != arrow.dst]
-        arrows = [a for a in arrows if a.src in self.rows and self.from_ps <= a.left and a.ended <= self.to_ps]
+        seen = (self.from_ps, self.to_ps)
+        arrows = [a for a in arrows if a.src in self.rows and seen[0] <= a.left and a.ended <= seen[1]]
         if self.ranks > _ALL_ARROWS_UP_TO:
             # Of every barrier of a rank, the notify that came last: the one that released it.
             last = {(arrow.dst, arrow.barrier): arrow for arrow in arrows}

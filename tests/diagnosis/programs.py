@@ -16,6 +16,10 @@ from a2a3sim.settings import Session, session
 LADDER = Path(__file__).parents[2] / "examples" / "distributed"
 TWO_PHASE = "09_allreduce_two_phase"
 
+_LOOP = """            for peer in pl.range(nranks):
+                if peer != my_rank:
+                    recv"""
+LEFT_OUT = (_LOOP, _LOOP.replace("nranks", "nranks - 1"))  # the last rank's contribution to the sums
 ONE_ROW = (("offsets=[1, my_rank]", "offsets=[0, my_rank]"), ("offsets=[1, src]", "offsets=[0, src]"))
 
 

@@ -10,6 +10,7 @@ from a2a3sim.models.fabric import Fabric
 from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import load_platform
 from a2a3sim.models.topology import build_topology
+
 from .programs import altered, exchange, run, summed
 
 US = 1_000_000
@@ -31,8 +32,8 @@ def lines(trace, kind, rank):
 
 
 def test_a_held_core_begins_its_operation_so_much_later():
-    # On `ideal` with 4 ranks: a barrier of 1 us, then 4 reads of 2 us + 64 B at 25 GB/s (2560 ps), three of them
-    # remote; the own one is local and takes no time.
+    # On `ideal` with 4 ranks: a barrier of 1 us, then 3 remote reads of 2 us + 64 B at 25 GB/s (2560 ps); the
+    # own one is local and takes no time.
     plain = exchange(summed(), config=on_ideal())
     assert plain.result.kernel_ps == US + 3 * (2 * US + 2560)
     site = lines(plain.trace, "remote_load", 2)[0]

@@ -10,6 +10,7 @@ import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
 from a2a3sim.checks.contributions import MIXED, NONE
 from a2a3sim.checks.provenance import trace_back
+
 from .programs import exchange, summed
 
 

@@ -64,7 +64,9 @@ def test_the_tolerance_is_the_bound_for_any_order():
 @pytest.mark.parametrize(("collective", "algorithm"), [(c, a) for c in CATALOGUE for a in CATALOGUE[c]])
 @pytest.mark.parametrize("dtype", MOVED)
 def test_every_kernel_is_right(collective, algorithm, dtype):
-    verdict, _ = check_point(Point(algorithm, 4, 203 * 4 * 4, collective=collective, dtype=dtype, config=IDEAL))
+    verdict, _ = check_point(
+        Point(algorithm, 4, 203 * 4 * 4, collective=collective, dtype=dtype, config=IDEAL)
+    )
     assert verdict.ok and verdict.wrong == 0 and verdict.exact is True
     assert (verdict.error is None) == dtype.startswith("int")
 
@@ -79,7 +81,9 @@ def test_nothing_is_called_exact_past_the_range(monkeypatch):
 
 def test_a_wrong_result_is_not_ok(monkeypatch, capsys):
     mesh = runner.find("allreduce", "mesh")
-    broken = dataclasses.replace(mesh, reference=lambda job, inputs: [x + 1 for x in mesh.reference(job, inputs)])
+    broken = dataclasses.replace(
+        mesh, reference=lambda job, inputs: [x + 1 for x in mesh.reference(job, inputs)]
+    )
     monkeypatch.setattr(runner, "find", lambda *_: broken)
     status = main(["check", "allreduce", "--algorithm", "mesh", "--ranks", "2", "--dtypes", "int32"])
     out = capsys.readouterr().out
@@ -89,7 +93,9 @@ def test_a_wrong_result_is_not_ok(monkeypatch, capsys):
 
 
 def test_the_table_has_a_line_for_each_algorithm_and_type(capsys):
-    status = main(["check", "allreduce", "--algorithm", "mesh,ring", "--ranks", "2:4", "--dtypes", "fp32,int8"])
+    status = main(
+        ["check", "allreduce", "--algorithm", "mesh,ring", "--ranks", "2:4", "--dtypes", "fp32,int8"]
+    )
     lines = capsys.readouterr().out.splitlines()
     assert status == 0
     assert lines[0].split() == ["ranks", "#wrong", "exact", "worst", "error", "allowed"]
@@ -104,7 +110,8 @@ def test_rows_as_json(capsys):
     assert main(args) == 0
     report = json.loads(capsys.readouterr().out)
     assert [(r["algorithm"], r["ranks"], r["wrong"], r["exact"], r["error"]) for r in report["rows"]] == [
-        ("flat", 2, 0, True, 0.0), ("flat", 3, 0, True, 0.0), ("binomial", 2, 0, True, 0.0), ("binomial", 3, 0, True, 0.0),
+        ("flat", 2, 0, True, 0.0), ("flat", 3, 0, True, 0.0),
+        ("binomial", 2, 0, True, 0.0), ("binomial", 3, 0, True, 0.0),
     ]  # fmt: skip
     assert len(report["runs"]) == 4
 

@@ -42,7 +42,8 @@ def test_every_machine_gives_a_valid_trace(machine, algorithm):
 
 
 def test_names_and_arguments_are_those_of_the_vendors_profiler():
-    # Ideal machine, 1 us and 25 GB/s: rank 0 reads 1,000 B of rank 1 in 1 us + 40 ns + 1 us after the barrier at 1 us.
+    # Ideal machine, 1 us and 25 GB/s: after the barrier at 1 us rank 0 reads 1,000 B of rank 1,
+    # which takes 1 us + 40 ns + 1 us.
     by = check(document(run("mesh", 2, 1000, "ideal")))
     move = next(e for e in by["b"] if e["args"]["src rank"] == 1)
     assert (move["name"], move["cat"], move["ts"]) == ("remote_load", "MTE2", Decimal("1.000000"))
@@ -55,7 +56,16 @@ def test_names_and_arguments_are_those_of_the_vendors_profiler():
     assert wait["args"] == {"src rank": 1, "dst rank": 0, "notify id": "signal_buf[0, 1]"}
     assert (wait["ts"], wait["dur"]) == (0, 1)
     names = {e["args"]["name"] for e in by["M"] if e["name"] in ("process_name", "thread_name")}
-    assert {"run: device 0 (rank 0)", "run: links", "S", "MTE2", "V", "MTE3", "phases", "memory, serving peers"} <= names
+    assert {
+        "run: device 0 (rank 0)",
+        "run: links",
+        "S",
+        "MTE2",
+        "V",
+        "MTE3",
+        "phases",
+        "memory, serving peers",
+    } <= names
 
 
 def test_link_counters_follow_the_transfers():

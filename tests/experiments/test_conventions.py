@@ -5,7 +5,16 @@ from types import SimpleNamespace
 import pytest
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.experiments.conventions import algbw, busbw, convention, element, payload, size_of, title_of, type_name
+from a2a3sim.experiments.conventions import (
+    algbw,
+    busbw,
+    convention,
+    element,
+    payload,
+    size_of,
+    title_of,
+    type_name,
+)
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.kernels.collective import Job
 
@@ -71,12 +80,17 @@ def test_a_payload_of_an_unknown_ratio_is_refused():
 
 
 def test_names_are_those_that_people_know():
-    assert [type_name(name) for name in ("fp32", "fp16", "bf16", "int8")] == ["float", "half", "bfloat16", "int8"]
+    assert [type_name(name) for name in ("fp32", "fp16", "bf16", "int8")] == [
+        "float",
+        "half",
+        "bfloat16",
+        "int8",
+    ]
     assert [title_of(name) for name in ("allreduce", "all_to_all")] == ["all-reduce", "all-to-all"]
 
 
 def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean 'reduce_scatter'"):
         convention("reducescatter")
-    with pytest.raises(ConfigError, match="dtype must be one of .*, got 'fp23'"):
+    with pytest.raises(ConfigError, match=r"dtype must be one of .*, got 'fp23'"):
         element("fp23")

@@ -19,7 +19,11 @@ def test_the_performance_table_is_what_its_command_prints(capsys):
     args = shlex.split(command)[1:]
     args[args.index("-e") + 1] = "256KiB"  # the larger ones take a minute
     assert main(args) == 0
-    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ") or line.startswith("# a2a3sim")]
+    printed = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("  ") or line.startswith("# a2a3sim")
+    ]
     assert len(printed) == 1 + 5
     for line in printed:
         assert line in text.splitlines(), "docs/performance.md is out of date: paste the table again"
@@ -27,7 +31,11 @@ def test_the_performance_table_is_what_its_command_prints(capsys):
 
 def test_the_crossover_is_explained_with_the_numbers_of_its_sweep(tmp_path):
     text = (DOCS / "performance.md").read_text()
-    cells = {row[0].strip(): row[1:] for row in (line.split("|")[1:-1] for line in text.splitlines() if "|" in line) if len(row) == 5}
+    cells = {
+        row[0].strip(): row[1:]
+        for row in (line.split("|")[1:-1] for line in text.splitlines() if "|" in line)
+        if len(row) == 5
+    }
     axes = {"ranks": "8", "size": "1KiB,32KiB", "timing_only": True, "check": False}
     run_sweep(Plan.of(build_sweep(axes)), tmp_path / "c.csv")
     rows = {(row["algorithm"], row["bytes_per_rank"]): row for row in read_rows(tmp_path / "c.csv")}

@@ -21,13 +21,38 @@ def run(capsys, *args):
 
 def test_the_table_has_the_columns_of_nccl_tests(capsys):
     # On `ideal` (25 GB/s, 1 us) mesh takes L + (P-1)(2L + N/B): with 2 ranks and 1000 kB 3 us + 40 us.
-    status, out, err = run(capsys, "allreduce", "--algorithm", "mesh", "-b", "1MB", "-e", "1MB", "-d", "0,1", *IDEAL)
+    status, out, err = run(
+        capsys, "allreduce", "--algorithm", "mesh", "-b", "1MB", "-e", "1MB", "-d", "0,1", *IDEAL
+    )
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("# a2a3sim") and "platform ideal" in lines[0]
-    assert lines[3].split() == "# size count type redop root time algbw busbw #wrong bound".split()
-    assert lines[4].split() == "# (B) (elements) (us) (GB/s) (GB/s) (%)".split()
-    assert lines[5].split() == "1000000 250000 float sum -1 43.00 23.26 23.26 0 100.0".split()
+    assert lines[3].split() == [
+        "#",
+        "size",
+        "count",
+        "type",
+        "redop",
+        "root",
+        "time",
+        "algbw",
+        "busbw",
+        "#wrong",
+        "bound",
+    ]
+    assert lines[4].split() == ["#", "(B)", "(elements)", "(us)", "(GB/s)", "(GB/s)", "(%)"]
+    assert lines[5].split() == [
+        "1000000",
+        "250000",
+        "float",
+        "sum",
+        "-1",
+        "43.00",
+        "23.26",
+        "23.26",
+        "0",
+        "100.0",
+    ]
     assert lines[6] == "# Avg bus bandwidth mesh: 23.26 GB/s"
     assert lines[8] == (
         "#   mesh 1000000 B: link bandwidth 93 %, latency 7 % · 100.0 % of bound · "
@@ -36,7 +61,20 @@ def test_the_table_has_the_columns_of_nccl_tests(capsys):
 
 
 def test_several_algorithms_stand_side_by_side(capsys):
-    args = ("allreduce", "--algorithm", "two_phase,mesh", "-b", "1KiB", "-e", "4KiB", "-f", "2", "-d", "0-3", *IDEAL)
+    args = (
+        "allreduce",
+        "--algorithm",
+        "two_phase,mesh",
+        "-b",
+        "1KiB",
+        "-e",
+        "4KiB",
+        "-f",
+        "2",
+        "-d",
+        "0-3",
+        *IDEAL,
+    )
     _, out, _ = run(capsys, *args)
     lines = out.splitlines()
     assert lines[2].split() == ["#", "two_phase", "mesh"]
@@ -47,7 +85,20 @@ def test_several_algorithms_stand_side_by_side(capsys):
 
 
 def test_the_table_of_hccl_test_is_verbatim(capsys):
-    args = ("allreduce", "--algorithm", "mesh", "-b", "1MB", "-e", "1MB", "-d", "0,1", "--format", "hccl", *IDEAL)
+    args = (
+        "allreduce",
+        "--algorithm",
+        "mesh",
+        "-b",
+        "1MB",
+        "-e",
+        "1MB",
+        "-d",
+        "0,1",
+        "--format",
+        "hccl",
+        *IDEAL,
+    )
     _, out, _ = run(capsys, *args)
     assert out == (
         "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:\n"
@@ -75,10 +126,14 @@ def test_wrong_elements_are_counted_by_the_check(capsys, monkeypatch):
     from a2a3sim.experiments import perf, runner
 
     mesh = runner.find("allreduce", "mesh")
-    broken = dataclasses.replace(mesh, reference=lambda job, inputs: [x + 1 for x in mesh.reference(job, inputs)])
+    broken = dataclasses.replace(
+        mesh, reference=lambda job, inputs: [x + 1 for x in mesh.reference(job, inputs)]
+    )
     monkeypatch.setattr(runner, "find", lambda *_: broken)
     monkeypatch.setattr(perf, "find", lambda *_: broken)
-    status, out, _ = run(capsys, "allreduce", "--algorithm", "mesh", "-b", "64B", "-e", "64B", "-d", "0,1", *IDEAL)
+    status, out, _ = run(
+        capsys, "allreduce", "--algorithm", "mesh", "-b", "64B", "-e", "64B", "-d", "0,1", *IDEAL
+    )
     row = next(line.split() for line in out.splitlines() if line.startswith("  "))
     assert status == 1 and row[8] == "32"  # 16 elements on each of two ranks
 

@@ -1,4 +1,4 @@
-"""Pictures of a sweep: which ones there are, that they are equal when the data are, and that labels do not collide."""
+"""Pictures of a sweep: which ones there are, equal for equal data, and with labels that do not collide."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,7 +109,9 @@ def test_seeds_fold_into_median_and_range(swept):
     entries = entries_of(rows)
     assert len(entries) == len(rows) // 3
     for entry in entries:
-        same = [r for r in rows if all(r[k] == entry.row[k] for k in ("algorithm", "ranks", "bytes_per_rank"))]
+        same = [
+            r for r in rows if all(r[k] == entry.row[k] for k in ("algorithm", "ranks", "bytes_per_rank"))
+        ]
         times = sorted(row["kernel_ps"] for row in same)
         assert (entry.low, entry.mid, entry.high) == tuple(times)
         assert entry.row["kernel_ps"] == times[1]
@@ -118,7 +120,10 @@ def test_seeds_fold_into_median_and_range(swept):
 def test_rows_are_chosen_by_column(swept):
     rows = read_rows(swept["grid"])
     chosen = select(rows, {"ranks": "2,4", "algorithm": "mesh", "bytes_per_rank": "1KiB"})
-    assert [(r["ranks"], r["algorithm"], r["bytes_per_rank"]) for r in chosen] == [(2, "mesh", 1024), (4, "mesh", 1024)]
+    assert [(r["ranks"], r["algorithm"], r["bytes_per_rank"]) for r in chosen] == [
+        (2, "mesh", 1024),
+        (4, "mesh", 1024),
+    ]
     fabric = read_rows(swept["fabric"])
     assert {r["overrides.link.latency"] for r in select(fabric, {"link.latency": "2us"})} == {"2us"}
 
@@ -127,8 +132,15 @@ def test_what_else_varies_gets_a_picture_each(swept):
     rows = read_rows(swept["grid"])
     parts = facets(rows, ("bytes_per_rank",))
     assert [at for at, _ in parts] == [{"ranks": 2}, {"ranks": 4}, {"ranks": 16}]
-    with pytest.raises(ConfigError, match=r"cannot draw scaling: 12 combinations of .*link\.bandwidth.*--where"):
-        draw_sweep([r | {"ranks": r["ranks"] + k} for k in (0, 1) for r in read_rows(swept["fabric"])], Path(), "x", ["scaling"])
+    with pytest.raises(
+        ConfigError, match=r"cannot draw scaling: 12 combinations of .*link\.bandwidth.*--where"
+    ):
+        draw_sweep(
+            [r | {"ranks": r["ranks"] + k} for k in (0, 1) for r in read_rows(swept["fabric"])],
+            Path(),
+            "x",
+            ["scaling"],
+        )
 
 
 def test_values_are_spread_with_both_ends():
@@ -137,7 +149,9 @@ def test_values_are_spread_with_both_ends():
 
 
 def test_the_command_prints_the_paths(swept, tmp_path, capsys):
-    assert main(["plot", str(swept["grid"]), "--kind", "time", "--format", "svg", "--out", str(tmp_path)]) == 0
+    assert (
+        main(["plot", str(swept["grid"]), "--kind", "time", "--format", "svg", "--out", str(tmp_path)]) == 0
+    )
     assert capsys.readouterr().out == f"{tmp_path / 'grid_time.svg'}\n"
 
 
@@ -162,7 +176,11 @@ def test_the_command_prints_the_paths(swept, tmp_path, capsys):
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(swept, tmp_path, capsys, monkeypatch, args, said):
     monkeypatch.chdir(tmp_path)
-    files = {"other": b"a,b\n1,2\n", "empty": b"algorithm,ranks,bytes_per_rank,kernel_ps\n", "binary": b"\xff\xfe\x00"}
+    files = {
+        "other": b"a,b\n1,2\n",
+        "empty": b"algorithm,ranks,bytes_per_rank,kernel_ps\n",
+        "binary": b"\xff\xfe\x00",
+    }
     known = {name: str(path) for name, path in swept.items()}
     for name, data in files.items():
         known[name] = str(tmp_path / f"{name}.csv")

@@ -1,4 +1,4 @@
-"""Sweeps: every combination once, in an order of their own, checked before they start and whole when they end."""
+"""Sweeps: every combination once, in a fixed order, checked before they start and whole at the end."""
 
 import csv
 import itertools
@@ -45,7 +45,13 @@ def here(tmp_path, monkeypatch):
 
 
 def test_rows_stand_in_the_order_of_the_axes():
-    plan = plan_of(algorithms="two_phase,mesh", ranks="4,2", size="1KiB,4KiB", seed="3,1", set={"link.latency": "1us,2us"})
+    plan = plan_of(
+        algorithms="two_phase,mesh",
+        ranks="4,2",
+        size="1KiB,4KiB",
+        seed="3,1",
+        set={"link.latency": "1us,2us"},
+    )
     seen = [
         (p.algorithm, p.config.platform_overrides["link.latency"], p.ranks, p.nbytes, p.config.seed)
         for p in (plan.point(n) for n in range(len(plan)))
@@ -85,7 +91,10 @@ def test_every_result_and_parameter_is_a_column(here):
 
 
 def test_full_runs_have_their_numerics(here):
-    run_sweep(Plan.of(build_sweep({"platform": "ideal", "algorithms": "ring", "ranks": "3", "size": "1KiB"})), "a.csv")
+    run_sweep(
+        Plan.of(build_sweep({"platform": "ideal", "algorithms": "ring", "ranks": "3", "size": "1KiB"})),
+        "a.csv",
+    )
     (row,) = read_rows("a.csv")
     assert row["numerics.ok"] is True and row["numerics.wrong"] == 0 and row["findings.error"] == 0
 
@@ -135,7 +144,18 @@ def test_a_sweep_goes_on_where_it_was_interrupted(here, monkeypatch):
 
 def test_a_thousand_points_killed_at_any_moment_and_on_dask(here):
     """Killed with SIGKILL after about a third of the rows, resumed, and once more on a cluster."""
-    args = "--ranks 2 --size 256B:64KiB:x4 --platform ideal --timing-only --no-check --seeds 100".split()
+    args = [
+        "--ranks",
+        "2",
+        "--size",
+        "256B:64KiB:x4",
+        "--platform",
+        "ideal",
+        "--timing-only",
+        "--no-check",
+        "--seeds",
+        "100",
+    ]
     subprocess.run([*COMMAND, *args, "-o", "one.csv", "-j", "1"], check=True, capture_output=True)
     assert len(read_rows("one.csv")) == 1000
     process = subprocess.Popen([*COMMAND, *args, "-o", "killed.csv", "-j", "2"], stderr=subprocess.DEVNULL)
@@ -146,7 +166,9 @@ def test_a_thousand_points_killed_at_any_moment_and_on_dask(here):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not Path("killed.csv").exists()
-    again = subprocess.run([*COMMAND, *args, "-o", "killed.csv", "-j", "2"], check=True, capture_output=True, text=True)
+    again = subprocess.run(
+        [*COMMAND, *args, "-o", "killed.csv", "-j", "2"], check=True, capture_output=True, text=True
+    )
     assert "from before" in again.stderr
     assert Path("killed.csv").read_bytes() == Path("one.csv").read_bytes()
     distributed = pytest.importorskip("distributed")
@@ -170,7 +192,10 @@ def test_another_sweep_is_not_mixed_in(here, monkeypatch):
 def test_two_sweeps_do_not_share_an_output(here):
     pytest.importorskip("fcntl")
     plan = plan_of(ranks="2", size="1KiB")
-    with Journal(journal_path("a.csv"), plan.sweep.about(), 2), pytest.raises(ConfigError, match="another sweep is writing"):
+    with (
+        Journal(journal_path("a.csv"), plan.sweep.about(), 2),
+        pytest.raises(ConfigError, match="another sweep is writing"),
+    ):
         run_sweep(plan, "a.csv")
 
 
@@ -186,7 +211,9 @@ def test_rows_before_a_failure_are_kept(here, monkeypatch):
 
     plan = plan_of(algorithms="mesh", ranks="2", size="1KiB,2KiB,4KiB")
     monkeypatch.setattr(sweep_worker, "run_point", fail)
-    with pytest.raises(A2A3Error, match=r"point 3 of 3 \(allreduce mesh on ideal, 2 ranks, 4096 B fp32, seed 0\): it broke"):
+    with pytest.raises(
+        A2A3Error, match=r"point 3 of 3 \(allreduce mesh on ideal, 2 ranks, 4096 B fp32, seed 0\): it broke"
+    ):
         run_sweep(plan, "a.csv")
     assert not Path("a.csv").exists()
     monkeypatch.setattr(sweep_worker, "run_point", real)
@@ -197,7 +224,20 @@ def test_rows_before_a_failure_are_kept(here, monkeypatch):
 
 
 def test_the_command_prints_time_bound_links_and_causes(here, capsys):
-    args = ("--ranks", "2", "--size", "1MB", "--algorithms", "mesh", "--platform", "ideal", "--seeds", "3", "-j", "1")
+    args = (
+        "--ranks",
+        "2",
+        "--size",
+        "1MB",
+        "--algorithms",
+        "mesh",
+        "--platform",
+        "ideal",
+        "--seeds",
+        "3",
+        "-j",
+        "1",
+    )
     status, out, err = sweep(capsys, *args)
     assert status == 0 and "wrote sweep.csv: 3 rows" in err
     assert "median of 3 seeds" in out
@@ -215,14 +255,18 @@ def test_rows_as_json_and_a_trace(here, capsys):
 
 def test_a_sweep_file_under_flags(here, capsys):
     Path("s.toml").write_text(
-        'algorithms = ["mesh"]\nranks = [2, 3]\nsize = "1KiB"\nplatform = "ideal"\noutput = "named.csv"\nseeds = 2\n'
-        'timing_only = true\n[set]\n"link.latency" = ["1us", "2us"]\n'
+        'algorithms = ["mesh"]\nranks = [2, 3]\nsize = "1KiB"\nplatform = "ideal"\noutput = "named.csv"\n'
+        'seeds = 2\ntiming_only = true\n[set]\n"link.latency" = ["1us", "2us"]\n'
     )
-    assert sweep(capsys, "s.toml", "--ranks", "2", "--set", "link.bandwidth=10GB/s", "--seed", "5", "-j", "1")[0] == 0
-    rows = list(csv.DictReader(Path("named.csv").open()))
-    assert [(r["ranks"], r["overrides.link.latency"], r["overrides.link.bandwidth"], r["seed"]) for r in rows] == [
-        ("2", "1us", "10GB/s", "5"), ("2", "2us", "10GB/s", "5"),
-    ]  # fmt: skip
+    flags = ("--ranks", "2", "--set", "link.bandwidth=10GB/s", "--seed", "5", "-j", "1")
+    assert sweep(capsys, "s.toml", *flags)[0] == 0
+    with Path("named.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = ("ranks", "overrides.link.latency", "overrides.link.bandwidth", "seed")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("2", "1us", "10GB/s", "5"),
+        ("2", "2us", "10GB/s", "5"),
+    ]
 
 
 @pytest.mark.parametrize("name", shipped_sweeps())
@@ -234,13 +278,19 @@ def test_shipped_sweeps_are_sound(name):
     ("args", "said"),
     [
         (("--ranks", "16"), "a3 has 16 (--platform)"),
-        (("--ranks", "2:64:x2", "--platform", "a3"), "devices must be at most 16 on platform a3, got 32; ideal has any"),
+        (
+            ("--ranks", "2:64:x2", "--platform", "a3"),
+            "devices must be at most 16 on platform a3, got 32; ideal has any",
+        ),
         (("--ranks", "1"), "at least 2"),
         (("--size", "1024"), "a size needs a unit"),
         (("--size", "1KiB:1MiB"), "a range must be first:last:xFACTOR"),
         (("--size", "6B"), "must be a positive multiple of 4 B"),
         (("--size", "1B:1GiB:+1B"), "more than the 1000000 points"),
-        (("--size", "4B:40KiB:+4B", "--seeds", "100000"), "the sweep has 2048000000 points, more than 1000000"),
+        (
+            ("--size", "4B:40KiB:+4B", "--seeds", "100000"),
+            "the sweep has 2048000000 points, more than 1000000",
+        ),
         (("--algorithms", "two_fase"), "did you mean 'two_phase'"),
         (("--algorithms", "all,mesh"), "all stands alone"),
         (("--algorithms", "halving_doubling", "--ranks", "3"), "the sweep has no points"),

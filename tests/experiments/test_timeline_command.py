@@ -45,7 +45,19 @@ def test_zooming_shows_only_some_ranks_and_times(here, capsys, monkeypatch):
         panels.append((list(self.rows), axes.get_xlim()[0], axes.get_ylim()))
 
     monkeypatch.setattr(timeline._Panel, "draw", watched)
-    args = ("allreduce", "--algorithms", "ring", "-d", "0-7", "--size", "16KiB", "--from", "3us", "--to", "9us")
+    args = (
+        "allreduce",
+        "--algorithms",
+        "ring",
+        "-d",
+        "0-7",
+        "--size",
+        "16KiB",
+        "--from",
+        "3us",
+        "--to",
+        "9us",
+    )
     assert run(capsys, *args, "--ranks", "2,5-6")[0] == 0
     assert panels == [([2, 5, 6], 3.0, (3.0, 0.0))]
 
@@ -58,7 +70,17 @@ def test_what_is_shown_is_said_in_the_title():
 
 @pytest.mark.parametrize("ranks", [2, 4, 16, 64])
 def test_any_number_of_ranks_is_drawn(here, capsys, ranks):
-    args = ("allreduce", "--algorithms", "two_phase", "-d", f"0-{ranks - 1}", "--size", "4KiB", "--platform", "ideal")
+    args = (
+        "allreduce",
+        "--algorithms",
+        "two_phase",
+        "-d",
+        f"0-{ranks - 1}",
+        "--size",
+        "4KiB",
+        "--platform",
+        "ideal",
+    )
     zoom = ("--from", "1us", "--ranks", f"0-{ranks // 2}", "-o", "zoomed.png")
     assert run(capsys, *args, *zoom, "--timing-only", "--no-check")[0] == 0
 
@@ -80,7 +102,7 @@ def test_a_script_is_drawn_with_every_run_it_makes(here, capsys):
         (("allreduce", "-o", "t.pdf"), "-o must be a .png or .svg file"),
         (("allreduce", "-o", "/nowhere/t.png"), "there is no directory"),
         (("allreduce", "--from", "3"), "a time needs a unit"),
-        (("allreduce", "--from", "9us", "--to", "3us"), "--to must be after --from"),
+        (("allreduce", "--from", "5us", "--to", "3us"), "--to must be after --from"),
         (("allreduce", "--from", "9s"), "--from must be before"),
         (("allreduce", "--ranks", "4"), "there is no rank 4, ranks are 0..3"),
         (("allreduce", "--size", "3B"), "positive multiple of 4 B"),

@@ -56,5 +56,6 @@ def test_one_line_says_what_bound_a_run():
     result = run_point(Point("mesh", 2, 1_000_000, config=config)).result
     assert link_use(result) == {"min": 40 / 43, "median": 40 / 43, "max": 40 / 43}
     assert what_bound_it(result) == (
-        "link bandwidth 93 %, latency 7 % · 100.0 % of bound · 2 links used 93 to 93 % (median 93 %, most dev0->dev1)"
+        "link bandwidth 93 %, latency 7 % · 100.0 % of bound · "
+        "2 links used 93 to 93 % (median 93 %, most dev0->dev1)"
     )

@@ -1,6 +1,7 @@
 """The rules of the trace-event format that viewers rely on, checked on a whole file."""
 
 import gzip
+import itertools
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ def check(document):
     by = {phase: [e for e in events if e["ph"] == phase] for phase in KNOWN}
     assert {e["ph"] for e in events} <= KNOWN
     timed = [e for e in events if e["ph"] != "M"]
-    assert all(a["ts"] <= b["ts"] for a, b in zip(timed, timed[1:], strict=False)), "in order of time"
+    assert all(a["ts"] <= b["ts"] for a, b in itertools.pairwise(timed)), "in order of time"
     assert all(e["ts"] >= 0 for e in timed)
     named = {e["pid"] for e in by["M"] if e["name"] == "process_name"}
     threads = {(e["pid"], e["tid"]) for e in by["M"] if e["name"] == "thread_name"}

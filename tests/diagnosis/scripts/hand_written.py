@@ -1,4 +1,4 @@
-"""Hand-written code: a put and a notify, with no fence, a drain or a fence between the two (first argument)."""
+"""Hand-written code: a remote store and a notify; nothing, a drain or a fence (the argument) between them."""
 
 import sys
 
