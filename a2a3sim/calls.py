@@ -132,7 +132,8 @@ def _conclude(
         finding, report = deadlock_finding(launch, parked)
         findings.append(finding)
         error = DeadlockError(report, report)
-    findings += check_run(launch, settings, error)
+    findings += check_run(launch, settings, error, arguments, golden)
+    launch.errors.clear()  # their tracebacks hold the launch
     numerics = None
     if golden is not None and error is None and not settings.timing_only:
         numerics = compare(golden, arguments.written(), settings.rtol, settings.atol)

@@ -145,8 +145,8 @@ class RunConfig:
             raise ConfigError(f"fences must be one of {', '.join(FENCES)}, got {self.fences!r}")
         if self.launch not in LAUNCHES:
             raise ConfigError(f"launch must be one of {', '.join(LAUNCHES)}, got {self.launch!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise ConfigError(f"seed must be a whole number >= 0, got {self.seed!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 64:
+            raise ConfigError(f"seed must be a whole number >= 0 and below 2^64, got {self.seed!r}")
         for name in ("rtol", "atol"):
             value = getattr(self, name)
             if value is not None and not value >= 0:

@@ -69,7 +69,11 @@ class Device:
             if position == 0:
                 begin += launch.skew_of(self.rank)
             self.sleep_until(begin)
-            Orchestration(self, task).run()
+            try:
+                Orchestration(self, task).run()
+            except A2A3Error as error:
+                launch.failed(self.rank, 0, error)
+                return
             launch.tasks.done(task.index)
 
 

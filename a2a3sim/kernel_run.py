@@ -42,7 +42,11 @@ class KernelRun:
         if self.task.missing:
             self.task.parked = True
             engine.park(("task", self.name))
-        self.run(self)
+        try:
+            self.run(self)
+        except A2A3Error as error:
+            self.orchestration.launch.failed(self.orchestration.device.rank, 0, error)
+            return
         self.orchestration.finished(self.task)
 
     def run(self, shown=None):
@@ -174,5 +178,10 @@ class _Block:
     def main(self) -> None:
         """The same on a thread of control of its own."""
         np.seterr(all="ignore")
-        self.run()
+        try:
+            self.run()
+        except A2A3Error as error:
+            lane = self.context.lane
+            self.kernel.orchestration.launch.failed(lane.rank, lane.core, error)
+            return
         self.finished()

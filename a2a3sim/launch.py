@@ -74,6 +74,7 @@ class Launch:
     Attributes:
         joined: the host had waited for the worker's call before when it made this one.
         notes: what the front end noticed, for the checks, by (kind, site, rank).
+        errors: (rank, core, error) of kernels that failed.
         start_cells: bytes that windows with signal cells held when the call began, where they outlived one.
     """
 
@@ -107,6 +108,7 @@ class Launch:
         self.bytes = not settings.timing_only or bool(settings.keep)
         self.tasks = TaskBoard(recording.tasks, self.engine)
         self.notes: dict[tuple, Note] = {}
+        self.errors: list[tuple[int, int, A2A3Error]] = []
         self.start_cells: dict[Memory, np.ndarray] = {}
         self.unwritten: dict[int, np.ndarray] = {}  # of outputs and intermediates, by id of the buffer
         self.residency = Residency(recording, platform.hbm.size)
@@ -260,6 +262,9 @@ class Launch:
             self.residency.check()
             with np.errstate(all="ignore"):
                 engine.run()
+            if self.errors:
+                self.errors.sort(key=lambda entry: entry[:2])
+                raise self.errors[0][2]
             return [kernel.context for kernel in engine.parked()]
         except A2A3Error as error:
             self._locate_late(error)
@@ -274,6 +279,10 @@ class Launch:
                 if kernel.context.core is not None:
                     kernel.context.core.stop()
             engine.close()
+
+    def failed(self, rank: int, core: int, error: A2A3Error) -> None:
+        """A kernel has failed. The others go on as far as they can, so that which fail is of no schedule."""
+        self.errors.append((rank, core, error))
 
     def _only_polls(self) -> bool:
         """Whether all that still happens is that cores read scalars over and over."""

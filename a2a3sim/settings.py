@@ -108,7 +108,9 @@ def current_session() -> Session | None:
 def _placement(place, ranks: int, platform: Platform) -> tuple[int, ...]:
     if place is None:
         return tuple(range(ranks))
-    devices = tuple(int(d) for d in place)
+    if any(isinstance(d, bool) or not isinstance(d, int) for d in place):
+        raise ConfigError(f"place must name devices by whole numbers, got {list(place)}")
+    devices = tuple(place)
     if len(devices) != ranks:
         raise ConfigError(f"place must name one device for each of the {ranks} ranks, got {len(devices)}")
     if len(set(devices)) != ranks or min(devices) < 0:
@@ -120,7 +122,7 @@ def _factor(value, what: str = "slow") -> Fraction:
     """A slow-down, ``2``, ``"2x"`` or ``"1.5x"``."""
     try:
         factor = Fraction(value[:-1] if isinstance(value, str) and value.endswith("x") else value)
-    except (ValueError, TypeError, ZeroDivisionError):
+    except (ValueError, TypeError, ArithmeticError):
         raise ConfigError(f"{what}: a factor must look like 2x, got {value!r}") from None
     if factor <= 0:
         raise ConfigError(f"{what}: a factor must be positive, got {value!r}")
@@ -150,6 +152,8 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         skew_ps = platform.launch.skew
     elif isinstance(skew, int) and not isinstance(skew, bool):
         skew_ps = skew
+        if skew < 0:
+            raise ConfigError(f"skew must be at least 0 ps, got {skew!r}")
     elif skew == "none":
         skew_ps = 0
     else:

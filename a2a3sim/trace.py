@@ -54,11 +54,17 @@ class Trace:
     atomic_ps: int = 0  # time of one update of a signal line
     edges: list = field(default_factory=list)
     domains: dict = field(default_factory=dict)  # window buffer -> devices
+    builtins: set = field(default_factory=set)  # sites at which built-in collectives were called
 
     def operations(self):
         """Every operation, lane by lane, in program order."""
         for lane in self.lanes:
             yield from lane.operations
+
+    @staticmethod
+    def place(site) -> tuple[str, int]:
+        """File and line of a (code object, instruction offset) pair."""
+        return resolve_site(site)[:2]
 
     @staticmethod
     def site(op: Operation) -> Site:

@@ -11,6 +11,7 @@ from a2a3sim.experiments.runner import Outcome, Point, run_point
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Job
 from a2a3sim.reports.cost_card import ClosedForm, cost_card, typical
+from a2a3sim.reports.table import links_line
 from a2a3sim.units import format_size
 
 __all__ = ["Comparison", "draw"]
@@ -87,14 +88,16 @@ class Comparison:
             f"{job.cores} core{'s' if job.cores != 1 else ''} a device"
         )
         yield cost_card([[o.result for o in group] for group in self.outcomes.values()], forms, title)
+        for name, outcome in self.typical.items():
+            yield f"{name}: {links_line(outcome.result)}"
         if job.cores != 1:
             yield "Cores: enough that the fabric is compared, not one core; --cores 1 shows a single one."
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """The timeline of all algorithms on one axis, and what they move over the number of ranks."""
-    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
     from a2a3sim.reports.header import header
+    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
     from a2a3sim.reports.traffic import Point as TrafficPoint
     from a2a3sim.reports.traffic import draw_traffic, matrix_of
 

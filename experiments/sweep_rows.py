@@ -72,11 +72,10 @@ def _share(group: str) -> Column:
 
 
 def _findings(severity: str) -> Column:
-    return Column(
-        f"findings.{severity}",
-        int,
-        lambda o: sum(finding.severity == severity for finding in o.result.findings),
-    )
+    def get(facts):
+        return sum(f.severity == severity and f.suppressed is None for f in facts.result.findings)
+
+    return Column(f"findings.{severity}", int, get)
 
 
 class Facts:

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from a2a3sim.errors import KernelError
+from a2a3sim.models.gate import Gate
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.models.overlap import OpenAccesses
 from a2a3sim.models.pipe import MovePipe, VectorPipe
@@ -27,54 +28,9 @@ class CoreCosts(NamedTuple):
     issue: int  # the scalar pipe issues one operation
     notify_issue: int  # the same for a notify
     wait_issue: int  # the same for a wait
-    moves_in_flight: int
+    moves_in_flight: int | None  # of a pipe at a time; None: no limit
     queue: int | None  # operations a pipe's queue holds; None: no limit
     ub: int | None  # bytes for tiles; None: no limit
-
-
-class _Gate:
-    """Notifies that leave once all memory accesses before them are complete.
-
-    A gate opens after the one before it, so it looks only at the accesses since then.
-    """
-
-    __slots__ = ("cause", "core", "following", "missing", "newest", "notifies", "seq", "time")
-
-    def __init__(self, core: Core, seq: int) -> None:
-        self.core = core
-        self.seq = seq  # of its first notify
-        self.time, self.cause = core.memory_done, core.memory_last
-        self.notifies: list[Operation] = []
-        self.newest = core.accesses
-        self.following: _Gate | None = None
-        self.missing, since = 0, -1
-        if core.gate is not None:  # it has not opened
-            core.gate.following = self
-            self.missing, since = 1, core.gate.seq
-        for op in reversed(core.unknown):
-            if op.seq < since:
-                break
-            if op.dependents is None:
-                op.dependents = []
-            op.dependents.append(self._known)
-            self.missing += 1
-
-    def _known(self, op: Operation) -> None:
-        if op.visible > self.time:
-            self.time, self.cause = op.visible, op
-        gate = self
-        while gate is not None:
-            gate.missing -= 1
-            if gate.missing:
-                return
-            core = gate.core
-            if core.gate is gate:
-                core.gate = None
-            for notify in gate.notifies:
-                core.leave(notify, gate.time, gate.cause)
-            before, gate = gate, gate.following
-            if gate is not None and before.time > gate.time:
-                gate.time, gate.cause = before.time, before.cause
 
 
 class Core:
@@ -86,7 +42,9 @@ class Core:
         fences: ``statement``, ``notify`` or ``explicit``.
     """
 
-    def __init__(self, clock, network, signals, lane: Lane, costs: CoreCosts, fences: str, start: int) -> None:
+    def __init__(
+        self, clock, network, signals, lane: Lane, costs: CoreCosts, fences: str, start: int
+    ) -> None:
         self.clock = clock
         self.network = network
         self.signals = signals
@@ -113,7 +71,7 @@ class Core:
         self.running = 0  # operations and notifies not known to be over
         self.self_notifies = 0
         self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
-        self.gate: _Gate | None = None
+        self.gate: Gate | None = None
         self.last_time, self.last = start, None  # the latest known end
         self.ub_used = 0  # bytes of tiles that operations may still use, for the wait for space
         self._tiles = 0  # made so far
@@ -204,8 +162,7 @@ class Core:
                 until = op.drained
                 for life in tiles:
                     life.stores -= 1
-                    if until > life.stored:
-                        life.stored = until
+                    life.stored = max(life.stored, until)
             else:
                 until = op.end
             for life in tiles:
@@ -408,7 +365,7 @@ class Core:
             return
         gate = self.gate
         if gate is None or gate.newest != self.accesses:
-            gate = self.gate = _Gate(self, op.seq)
+            gate = self.gate = Gate(self, op.seq)
         gate.notifies.append(op)
 
     def leave(self, op: Operation, gate: int, cause: Operation | None) -> None:
@@ -480,8 +437,9 @@ class Core:
         named = ", ".join(f"{op.makes} B made by {op.kind}" for op in largest)
         more = f" and {len(tiles) - len(largest)} more" if len(tiles) > len(largest) else ""
         error = KernelError(
-            f"capacity: {len(tiles)} tiles of {self.lane.kernel} are alive together and need {peak} B ({named}{more}), "
-            f"but UB holds {limit} B for tiles: move the data in chunks of {limit * 100 // peak} % of the size or smaller"
+            f"capacity: {len(tiles)} tiles of {self.lane.kernel} are alive together and need {peak} B "
+            f"({named}{more}), but UB holds {limit} B for tiles: move the data in chunks of "
+            f"{limit * 100 // peak} % of the size or smaller"
         )
         error.site, error.lane = tiles[-1].site, self.lane
         return error

@@ -25,9 +25,9 @@ def overlaps(a: Access, b: Access) -> bool:
         start = few.offset + row * few.stride
         # The first row of `many` that ends behind this row's start.
         k = max(0, -(-(start + 1 - many.row_bytes - many.offset) // many.stride)) if many.rows > 1 else 0
-        if k < many.rows and many.offset + k * many.stride < start + few.row_bytes:
-            if many.offset + k * many.stride + many.row_bytes > start:
-                return True
+        at = many.offset + k * many.stride
+        if k < many.rows and start - many.row_bytes < at < start + few.row_bytes:
+            return True
     return False
 
 
@@ -42,7 +42,9 @@ class _Spans:
 
     def __init__(self) -> None:
         self._fresh: list[tuple] = []  # entered since the last look
-        self._sizes: dict[int, list[tuple]] = {}  # size -> (offset, number, operation, access), smaller ones each
+        self._sizes: dict[
+            int, list[tuple]
+        ] = {}  # size -> (offset, number, operation, access), smaller ones each
         self._count = 0  # entries so far
         self._most = 64
 

@@ -15,6 +15,8 @@ from a2a3sim.models.operation import UNKNOWN
 
 __all__ = ["MovePipe", "VectorPipe"]
 
+_FREE = (0, -1, None)  # a slot that nobody has held
+
 
 def constrained_start(op, pipe) -> int:
     """The earliest start of an operation by its issue and operands, or UNKNOWN; sets ``op.cause``.
@@ -57,15 +59,16 @@ class MovePipe:
     """MTE2, MTE3, or the scalar pipe's own loads and stores."""
 
     __slots__ = (
-        "_arrive", "_armed", "_begin_flow", "_land", "_moving", "core", "free", "last", "pump", "queue",
+        "_arrive", "_armed", "_begin_flow", "_land", "_moving", "core", "endless", "free", "last", "pump", "queue",
         "waits_for",
     )  # fmt: skip
 
-    def __init__(self, core, slots: int) -> None:
+    def __init__(self, core, slots: int | None) -> None:
         self.core = core
         self.queue: deque = deque()
         # Heap of (time, tie, operation that held the slot); the ties of operations are their numbers, from 0.
-        self.free = [(0, n - slots, None) for n in range(slots)]
+        self.endless = slots is None
+        self.free = [_FREE] if self.endless else [(0, n - slots, None) for n in range(slots)]
         self.last = None  # the operation that started last
         self.waits_for = None  # the operation whose end the head of the queue waits to know
         self._moving: list = []  # operations in flight without a known end
@@ -93,6 +96,8 @@ class MovePipe:
                 start, op.cause = last.start, ("pipe", last)
             queue.popleft()
             heappop(free)
+            if self.endless:
+                heappush(free, _FREE)
             op.start = start
             self.last = op
             if op is core.awaited_start:

@@ -70,4 +70,6 @@ def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
             if made in alive:
                 del alive[made]
                 used -= made.makes
-    return peak, [m for m, seq in last.items() if m.makes and m.seq <= at <= seq and replaced.get(m, at + 1) > at]
+    return peak, [
+        m for m, seq in last.items() if m.makes and m.seq <= at <= seq and replaced.get(m, at + 1) > at
+    ]

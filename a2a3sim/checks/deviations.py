@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from a2a3sim.checks.contributions import MIXED
-from a2a3sim.checks.laws import Law, Result, hashed
+from a2a3sim.checks.laws import Law, hashed
+from a2a3sim.checks.results import Result
 from a2a3sim.checks.slices import Slice
 from a2a3sim.checks.wording import listed, ranks_text
 

@@ -24,6 +24,7 @@ class ThreadSpec(NamedTuple):
     launch: int = 0  # the how-manieth dispatch of its device
     call: int = 0
     old: bool = False  # of a call that has been checked before and is there for what follows it
+    kernel: str = ""
 
 
 class Memory(NamedTuple):
@@ -34,6 +35,7 @@ class Memory(NamedTuple):
     rank: int
     device: int
     shape: tuple[int, ...] | None = None  # extents by which the program addresses its signal cells
+    window: bool = False  # filled with zeros to begin with, and within reach of peers
 
 
 class Region(NamedTuple):
@@ -59,6 +61,7 @@ class Thread:
         "end_segment",
         "group",
         "index",
+        "kernel",
         "launch",
         "old",
         "pipes",
@@ -78,6 +81,7 @@ class Thread:
         self.launch = spec.launch
         self.call = spec.call
         self.old = spec.old
+        self.kernel = spec.kernel
         self.column = column  # its component of the vector clocks
         self.row = -1  # current segment
         self.state = 2  # 0 accesses so far, 1 notifies too, 2 a wait stands before the next segment

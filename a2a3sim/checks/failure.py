@@ -5,10 +5,11 @@ from __future__ import annotations
 import linecache
 import re
 
+from a2a3sim.checks.wording import ranks_text
 from a2a3sim.result import Finding, Site
 from a2a3sim.trace import resolve_site
 
-__all__ = ["failure_finding"]
+__all__ = ["failure_findings"]
 
 #: How the messages of the machine's and the language's errors begin, and the kind of finding each is.
 _KINDS = {
@@ -22,7 +23,27 @@ _PLACE = re.compile(r"^(?P<file>.*):(?P<line>\d+): $")
 _RANK = re.compile(r"rank (\d+)")
 
 
-def failure_finding(error) -> Finding:
+def failure_findings(errors) -> list[Finding]:
+    """One finding for each line at which kernels failed, over all ranks.
+
+    Args:
+        errors: what ended the run, of the lowest rank first.
+    """
+    found: dict[tuple, Finding] = {}
+    for error in errors:
+        finding = _finding(error)
+        place = finding.sites[0] if finding.sites else None
+        key = (finding.kind, place and (place.file, place.line))
+        first = found.setdefault(key, finding)
+        if first is not finding:
+            first.ranks = sorted({*first.ranks, *finding.ranks})
+    for finding in found.values():
+        if len(finding.ranks) > 1:
+            finding.message += f" (rank {finding.ranks[0]}; likewise {ranks_text(finding.ranks[1:])})"
+    return list(found.values())
+
+
+def _finding(error) -> Finding:
     """Kind, place and message of an error; ``program`` where it is the program's own exception or misuse."""
     message = str(error.args[0]) if error.args else str(error)
     site = getattr(error, "site", None)
@@ -42,7 +63,7 @@ def failure_finding(error) -> Finding:
         severity="error",
         ranks=[] if rank is None else [rank],
         sites=[] if where is None else [where],
-        message=text,
+        message=text.removeprefix(f"{kind}: "),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from a2a3sim.checks.events import ADD, READ, WRITE, Cell, ThreadSpec
 from a2a3sim.checks.findings import Finding
-from a2a3sim.checks.happens_before import check_program
+from a2a3sim.checks.happens_before import Options, check_program
 from a2a3sim.checks.history import HistoryState, wrapped
 from a2a3sim.checks.program import Program
 from a2a3sim.models.operation import UNKNOWN
@@ -18,7 +18,12 @@ _NEVER = 1 << 62
 
 
 def check(
-    trace, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True, joined: bool = True
+    trace,
+    history: HistoryState | None = None,
+    kept: bool = False,
+    set_writes_line: bool = True,
+    joined: bool = True,
+    granule: int | None = None,
 ) -> list[Finding]:
     """Findings of one recorded call that follow from guaranteed happens-before.
 
@@ -28,12 +33,14 @@ def check(
         kept: the windows outlive this call.
         set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
         joined: all devices have finished a call of the worker before any starts the next.
+        granule: bytes of which addresses and lengths of transfers should be multiples, or None.
     """
     collecting = gc.isenabled()
     gc.disable()  # the many records made here hold no cycles; looking for some costs more than the checks
     try:
         last = None if joined or history is None or history.last is None else history.last.trace
-        return check_program(program_of(trace, last), history, kept, set_writes_line, None if joined else trace)
+        options = Options(kept, set_writes_line, granule, frozenset(map(trace.place, trace.builtins)))
+        return check_program(program_of(trace, last), history, options, None if joined else trace)
     finally:
         if collecting:
             gc.enable()
@@ -116,7 +123,9 @@ def program_of(trace, last=None) -> Program:
         group = groups.setdefault((lane.call, lane.dispatch, lane.task), len(groups))
         ordinals = launches.setdefault(lane.device, {})
         launch = ordinals.setdefault((lane.call, lane.dispatch), len(ordinals))
-        specs.append(ThreadSpec(lane.rank, lane.core, group, lane.device, launch, lane.call, lane.call in old))
+        specs.append(
+            ThreadSpec(lane.rank, lane.core, group, lane.device, launch, lane.call, lane.call in old, lane.kernel)
+        )
     edges = _edges(traces, groups)
     if last is None:
         edges |= _joins(groups)
@@ -187,7 +196,7 @@ class _Entry:
         found = self.memories.get(memory)
         if found is None:
             found = self.memories[memory] = self.program.memory(
-                memory.id, memory.name, memory.rank, memory.device, memory.cell_shape
+                memory.id, memory.name, memory.rank, memory.device, memory.cell_shape, memory.kind == "window"
             )
         return found
 

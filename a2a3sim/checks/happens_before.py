@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.cells import report_line_shares, report_overflow, report_residue
+from typing import NamedTuple
+
+from a2a3sim.checks.alignment import report_alignment
+from a2a3sim.checks.cells import report_overflow, report_residue, report_unawaited
 from a2a3sim.checks.clocks import Clocks
 from a2a3sim.checks.early_release import EarlyReleases
 from a2a3sim.checks.findings import Finding, Folder
 from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.lines import report_line_shares
 from a2a3sim.checks.lost_credit import report_cell_races, report_lost_credits
 from a2a3sim.checks.plain import mark_plain_accesses
 from a2a3sim.checks.program import Program
 from a2a3sim.checks.race_report import report_races
 from a2a3sim.checks.races import Accesses
+from a2a3sim.checks.zero_reads import report_zero_reads
 
-__all__ = ["check_program"]
+__all__ = ["Options", "check_program"]
+
+
+class Options(NamedTuple):
+    """How a call was made.
+
+    Attributes:
+        kept: the windows outlive it.
+        set_writes_line: a Set writes its whole 64-byte line back.
+        granule: bytes of which addresses and lengths of transfers should be multiples, or None.
+        builtin: lines at which built-in collectives are called.
+    """
+
+    kept: bool = False
+    set_writes_line: bool = True
+    granule: int | None = None
+    builtin: frozenset[tuple[str, int]] = frozenset()
 
 
 def check_program(
-    program: Program, history: HistoryState | None = None, kept: bool = False, set_writes_line: bool = True, trace=None
+    program: Program, history: HistoryState | None = None, options: Options = Options(), trace=None
 ) -> list[Finding]:
     """What can go wrong on some schedule of this operation sequence.
 
     Args:
-        history: cells as earlier calls left them; brought up to date if ``kept``.
-        kept: the windows outlive this call.
-        set_writes_line: a Set writes its whole 64-byte line back.
+        history: cells as earlier calls left them; brought up to date if the windows outlive this one.
         trace: of this call, kept in the history if the next one may overlap with it.
     """
     plain = mark_plain_accesses(program)
+    first = history is None or history.calls == 0
     if history is not None:
         history.load(program)
     clocks = Clocks(program)
@@ -40,9 +60,15 @@ def check_program(
         report_cell_races(program, clocks, folder, plain)
     undefined = report_lost_credits(program, clocks, folder)
     report_overflow(program, folder)
-    if set_writes_line:
+    if options.set_writes_line:
         report_line_shares(program, clocks, folder)
-    report_residue(program, folder, kept, early.found, undefined)
-    if history is not None and kept:
+    if options.granule is not None:
+        report_alignment(program, folder, options.granule, options.builtin)
+    if first:
+        report_zero_reads(folder, accesses)
+    report_residue(program, folder, options.kept, early.found, undefined)
+    if program.complete and not options.kept:
+        report_unawaited(program, folder, plain)
+    if history is not None and options.kept:
         history.store(program, trace)
     return folder.findings()

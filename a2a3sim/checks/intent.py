@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from a2a3sim.checks.contributions import Provenance
-from a2a3sim.checks.laws import Law, Result, agreement, candidates, usual
+from a2a3sim.checks.laws import Law, agreement, candidates, usual
+from a2a3sim.checks.results import Result
 
 __all__ = ["expected", "intended", "rounding_room"]
 
 _SAMPLE = 4  # elements of a slice that a constant must explain at least
 _LIKELY = 0.5  # share of a law that must be there before it is taken for the intended one
+_THIN = 512  # elements of each rank by which laws are tried
 _AHEAD = 0.2  # by how much the usual must be nearer than a known law
 
 
@@ -23,24 +24,53 @@ def intended(
     values: list[np.ndarray],
     golden: np.ndarray | None,
     limit: np.ndarray | None,
+    unit: float,
 ) -> tuple[Law | None, bool]:
     """The law that the result should obey, and whether the golden says so.
 
     Args:
         values: what the sources held.
+        unit: the element type's unit round-off, 0 for integers.
         golden, limit: what the result should be and by how much it may differ, [rank, element]; or None.
     """
-    right = np.ones(result.positions.shape, bool)
-    if golden is not None and limit is not None:
-        right = (np.abs(result.values - golden) <= limit) & result.written
-        for law in _golden_laws(result, provenance, right):
-            for offsets in (False, True):
-                found = _reproducing(law, values, golden, limit, provenance.combine, offsets)
-                if found is not None:
-                    return found, True
-        if right.all():
-            return None, False  # right, by a law that nobody knows here
-    return _likely(result, provenance, right), False
+    known = list(candidates(result, provenance.sources))
+    factors = _factors(result)
+    if golden is None or limit is None:
+        return _likely(result, provenance, known, factors, np.ones(result.positions.shape, bool)), False
+    right = (np.abs(result.values - golden) <= limit) & result.written
+    thin = result.thinned(_THIN)
+    at = np.searchsorted(result.elements, thin.elements)
+    few = list(candidates(thin, provenance.sources))
+
+    def obeyed(make, law: Law | None, factor: float, offsets: bool) -> Law | None:
+        """The law in full if the golden obeys it, first on a few elements."""
+        if law is None or not law.holds.all():
+            return None
+        some = golden[:, at], limit[:, at], unit, provenance.combine, offsets
+        if _reproducing(_times(law, factor), values, *some) is None:
+            return None
+        whole = make()
+        if whole is None or not whole.holds.all():
+            return None
+        return _reproducing(_times(whole, factor), values, golden, limit, unit, provenance.combine, offsets)
+
+    for offsets in (False, True):
+        for factor in factors:
+            for make, make_few in zip(known, few, strict=True):
+                law = obeyed(make, make_few(), factor, offsets)
+                if law is not None:
+                    return law, True
+        most = usual(thin, provenance.sources, right[:, at])
+        law = obeyed(lambda: usual(result, provenance.sources, right), most, 1.0, offsets)
+        if law is not None:
+            return law, True
+    if right.all():
+        return None, False  # right, by a law that nobody knows here
+    return _likely(result, provenance, known, factors, right), False
+
+
+def _times(law: Law, factor: float) -> Law:
+    return law if factor == 1 else law.scaled(factor)
 
 
 def _factors(result: Result) -> list[float]:
@@ -52,31 +82,25 @@ def _factors(result: Result) -> list[float]:
     return list(dict.fromkeys([1.0, float(kinds[number.argmax()]), 1.0 / len(result.ranks)]))
 
 
-def _golden_laws(result: Result, provenance: Provenance, right: np.ndarray) -> Iterator[Law]:
-    known = [law for law in candidates(result, provenance.sources) if law.holds.all()]
-    for factor in _factors(result):
-        yield from known if factor == 1 else (law.scaled(factor) for law in known)
-    most = usual(result, provenance.sources, right)
-    if most is not None:
-        yield most
-
-
-def _likely(result: Result, provenance: Provenance, among: np.ndarray) -> Law | None:
+def _likely(result: Result, provenance: Provenance, known: list, factors: list[float], among) -> Law | None:
     """The law that is nearest to the result; of two that fit equally well the one named first."""
+    thin = result.thinned(_THIN)
+    at = np.searchsorted(result.elements, thin.elements)
     best, score = None, _LIKELY
-    fractions = [factor for factor in _factors(result) if factor == 1 or not factor.is_integer()]
-    for law in candidates(result, provenance.sources):
-        for factor in fractions:
-            scaled = law if factor == 1 else law.scaled(factor)
-            share = agreement(result, scaled)
+    for make, make_few in zip(known, candidates(thin, provenance.sources), strict=True):
+        few = make_few()
+        for factor in factors:
+            if factor != 1 and factor.is_integer():
+                continue
+            share = agreement(thin, _times(few, factor))
             if share > score:
-                best, score = scaled, share
-    most = usual(result, provenance.sources, among)
+                best, score = (make, factor), share
+    most = usual(thin, provenance.sources, among[:, at])
     if most is not None:
-        share = agreement(result, most)
+        share = agreement(thin, most)
         if share > score + (_AHEAD if share < 1 and best is not None else 0):
-            best = most
-    return best
+            return usual(result, provenance.sources, among)
+    return None if best is None else _times(best[0](), best[1])
 
 
 def expected(law: Law, values: list[np.ndarray], combine: str) -> np.ndarray:
@@ -93,8 +117,8 @@ def expected(law: Law, values: list[np.ndarray], combine: str) -> np.ndarray:
     return total
 
 
-def rounding_room(law: Law, values: list[np.ndarray], unit: float) -> np.ndarray:
-    """By how much rounding may change each element, whatever the order of additions, [rank, element].
+def rounding_room(law: Law, values: list[np.ndarray], golden: np.ndarray, unit: float) -> np.ndarray:
+    """By how much two sums of the same terms may differ, in whatever orders they are added, [rank, element].
 
     Args:
         unit: the type's unit round-off.
@@ -104,15 +128,21 @@ def rounding_room(law: Law, values: list[np.ndarray], unit: float) -> np.ndarray
         held = np.abs(value)[np.maximum(law.index[..., k], 0) % len(value)] * np.abs(law.counts[..., k])
         sizes += np.where(law.index[..., k] >= 0, held, 0)
     terms = np.maximum((law.counts != 0).sum(axis=2), 1)
-    return sizes * terms * unit / (1 - terms * unit)
+    return 2 * sizes * terms * unit / (1 - terms * unit) + 2 * unit * np.abs(golden)
 
 
 def _reproducing(
-    law: Law, values: list[np.ndarray], golden: np.ndarray, limit: np.ndarray, combine: str, offsets: bool
+    law: Law,
+    values: list[np.ndarray],
+    golden: np.ndarray,
+    limit: np.ndarray,
+    unit: float,
+    combine: str,
+    offsets: bool,
 ) -> Law | None:
     """The law if it gives the golden, with a number of its own on each rank if ``offsets``; else None."""
     left = golden - expected(law, values, combine)
-    allowed = np.maximum(limit, 2 * rounding_room(law, values, 2.0**-24))
+    allowed = np.maximum(limit, rounding_room(law, values, golden, unit))
     if not offsets:
         return law if np.all(np.abs(left) <= allowed) else None
     if left.shape[1] < _SAMPLE:

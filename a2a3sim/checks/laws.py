@@ -6,70 +6,22 @@ is what most elements of a result obey, seen from the rank that holds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
-from a2a3sim.checks.contributions import MIXED, NONE, Contributions
+from a2a3sim.checks.contributions import MIXED, NONE
+from a2a3sim.checks.results import Result
 from a2a3sim.checks.slices import Slice
 
-__all__ = ["IN_PLACE", "Law", "Result", "agreement", "candidates", "hashed", "usual"]
+__all__ = ["IN_PLACE", "Law", "agreement", "candidates", "hashed", "usual"]
 
 
 IN_PLACE = "reduce-scatter in place"
 
 _NAMED = 4  # slices named one by one
-
-
-@dataclass
-class Result:
-    """One argument that a program wrote, by rank: ``[rank, element, source]``.
-
-    Attributes:
-        positions: element numbers in the argument, [rank, element].
-        values: what stands there.
-    """
-
-    name: str
-    ranks: list[int]
-    shape: tuple[int, ...]
-    positions: np.ndarray = field(repr=False)
-    counts: np.ndarray = field(repr=False)
-    index: np.ndarray = field(repr=False)
-    constant: np.ndarray = field(repr=False)
-    written: np.ndarray = field(repr=False)
-    fresh: np.ndarray = field(repr=False)
-    values: np.ndarray = field(repr=False)
-
-    @classmethod
-    def of(cls, c: Contributions, got: np.ndarray) -> Result | None:
-        """None where the ranks' slices are not alike.
-
-        Args:
-            got: what the argument holds, flat.
-        """
-        parts = c.slices
-        if not parts or any(p.rank is None or p.shape != parts[0].shape for p in parts):
-            return None
-        positions = np.stack([p.positions for p in parts])
-        return cls(
-            name=c.name,
-            ranks=[p.rank for p in parts if p.rank is not None],
-            shape=parts[0].shape,
-            positions=positions,
-            counts=c.counts[positions],
-            index=c.index[positions],
-            constant=c.constant[positions],
-            written=c.written[positions],
-            fresh=c.fresh[positions],
-            values=got[positions],
-        )
-
-    @property
-    def size(self) -> int:
-        """Elements of one rank."""
-        return self.positions.shape[1]
 
 
 @dataclass(frozen=True)
@@ -108,82 +60,88 @@ class _Maker:
         self.needed = [s for s in sources if s.name == name]
         self.name = name
 
-    def law(self, name: str, words: str, who, which, holds=None) -> Law:
-        """``who(q, r)``: whether rank r contributes to rank q's elements; ``which(q, r)``: with which."""
-        result = self.result
-        shape = *result.positions.shape, self.sources
-        counts, index = np.zeros(shape, np.float32), np.full(shape, NONE, np.int32)
-        for a, q in enumerate(result.ranks):
-            for r, k in self.column.items():
-                there = np.broadcast_to(who(q, r), (result.size,))
-                counts[a, :, k] = there
-                index[a, :, k] = np.where(there, which(q, r), NONE)
-        everywhere = np.ones(result.positions.shape, bool)
-        return Law(name, words, counts, index, everywhere if holds is None else holds)
+    def law(
+        self, name: str, words: str, who: Callable, which: Callable, holds: Callable | None = None
+    ) -> Law:
+        """A law by three questions about the elements ``j`` of rank q and the rank r.
 
-    def laws(self) -> Iterator[Law]:
+        Args:
+            who: whether r contributes to them.
+            which: with which of its elements.
+            holds: whether the law says something of them (q alone).
+        """
+        result = self.result
+        j = result.elements
+        shape = len(result.ranks), len(j), self.sources
+        counts, index = np.zeros(shape, np.float32), np.full(shape, NONE, np.int32)
+        held = np.ones(shape[:2], bool)
+        for a, q in enumerate(result.ranks):
+            if holds is not None:
+                held[a] = holds(q, j)
+            for r, k in self.column.items():
+                there = np.broadcast_to(who(q, r, j), (len(j),))
+                counts[a, :, k] = there
+                index[a, :, k] = np.where(there, which(q, r, j), NONE)
+        return Law(name, words, counts, index, held)
+
+    def recipes(self) -> Iterator[Callable[[], Law]]:
+        """What makes each law that the shapes allow."""
         ranks, size, held = self.result.ranks, self.result.size, self.needed[0].size
-        j, p = np.arange(size), len(ranks)
+        p = len(ranks)
         place = {r: k for k, r in enumerate(ranks)}
+        block = size // p
+        law = partial(partial, self.law)
         if size == held:
-            yield self.law(
-                "all-reduce", "the sum over all ranks, element by element", lambda q, r: True, lambda q, r: j
-            )
+            words = "the sum over all ranks, element by element"
+            yield law("all-reduce", words, _always, _same)
         if size == held * p and p > 1:
-            yield self.law(
-                "all-gather",
-                "rank r's slice in block r",
-                lambda q, r: j // held == place[r],
-                lambda q, r: j % held,
-            )
+            words = "rank r's slice in block r"
+            yield law("all-gather", words, lambda q, r, j: j // held == place[r], lambda q, r, j: j % held)
         if size * p == held and p > 1:
-            yield self.law(
-                "reduce-scatter", "the sum over all ranks of the own block", lambda q, r: True,
-                lambda q, r: place[q] * size + j,
-            )  # fmt: skip
+            words = "the sum over all ranks of the own block"
+            yield law("reduce-scatter", words, _always, lambda q, r, j: place[q] * size + j)
         if size != held:
             return
         if size % p == 0 and p > 1:
-            block = size // p
-            yield self.law(
+            words = "block q of rank r's slice in block r of rank q"
+            yield law(
                 "all-to-all",
-                "block q of rank r's slice in block r of rank q",
-                lambda q, r: j // block == place[r],
-                lambda q, r: place[q] * block + j % block,
+                words,
+                lambda q, r, j: j // block == place[r],
+                lambda q, r, j: place[q] * block + j % block,
             )
-        own = np.zeros(self.result.positions.shape, bool)
-        for k in range(p):
-            own[k, k * (size // p) : (k + 1) * (size // p)] = True
-        yield self.law(
-            IN_PLACE, "the sum over all ranks in the own block", lambda q, r: True, lambda q, r: j, own
-        )
-        yield self.law("copy", "the own input", lambda q, r: r == q, lambda q, r: j)
+        words = "the sum over all ranks in the own block"
+        yield law(IN_PLACE, words, _always, _same, lambda q, j: j // max(block, 1) == place[q])
+        yield law("copy", "the own input", lambda q, r, j: r == q, _same)
         for root in ranks:
-            yield self.law(
-                f"broadcast of rank {root}",
-                f"rank {root}'s slice",
-                lambda q, r, root=root: r == root,
-                lambda q, r: j,
-            )
+            name, words = f"broadcast of rank {root}", f"rank {root}'s slice"
+            yield law(name, words, lambda q, r, j, root=root: r == root, _same)
+        sides = {1: "the left neighbour's slice", p - 1: "the right neighbour's slice"}
         for step in range(1, p):
-            words = {1: "the left neighbour's slice", p - 1: "the right neighbour's slice"}.get(
-                step, f"the slice of the rank {step} to the left"
-            )
-            yield self.law(
+            words = sides.get(step, f"the slice of the rank {step} to the left")
+            yield law(
                 f"shift by {step}",
                 words,
-                lambda q, r, step=step: place[r] == (place[q] - step) % p,
-                lambda q, r: j,
+                lambda q, r, j, step=step: place[r] == (place[q] - step) % p,
+                _same,
             )
 
 
-def candidates(result: Result, sources: Sequence[Slice]) -> Iterator[Law]:
-    """The laws of the known collectives that the shapes allow, about each input tensor in turn."""
+def _always(q, r, j) -> bool:
+    return True
+
+
+def _same(q, r, j) -> np.ndarray:
+    return j
+
+
+def candidates(result: Result, sources: Sequence[Slice]) -> Iterator[Callable[[], Law]]:
+    """What makes the laws of the known collectives that the shapes allow, about each input tensor in turn."""
     for name in dict.fromkeys(s.name for s in sources):
         maker = _Maker(result, sources, name)
         alike = {s.shape for s in maker.needed}
         if len(alike) == 1 and [s.rank for s in maker.needed] == result.ranks:
-            yield from maker.laws()
+            yield from maker.recipes()
 
 
 def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | None:
@@ -202,7 +160,7 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
     for k, s in enumerate(sources):
         for q in range(p):
             order[q, names.index(s.name) * p + (place[s.rank] - q) % p] = k
-    j = np.arange(result.size)[None, :, None]
+    j = result.elements[None, :, None]
     counts = np.take_along_axis(result.counts, order[:, None, :], axis=2)
     index = np.take_along_axis(result.index, order[:, None, :], axis=2)
     shift = np.where(index >= 0, index - j, 0)

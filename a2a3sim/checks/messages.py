@@ -6,7 +6,7 @@ Each function takes what is told of a folded finding (`a2a3sim.checks.told.Told`
 
 from __future__ import annotations
 
-from a2a3sim.checks.wording import short_place
+from a2a3sim.checks.wording import ranks_text, short_place
 
 __all__ = [
     "cell_read",
@@ -20,7 +20,10 @@ __all__ = [
     "overshoot",
     "race",
     "residue",
+    "unaligned",
+    "unawaited",
     "unfenced",
+    "zero_read",
 ]
 
 
@@ -58,7 +61,16 @@ def race(told):
         message += " Here they belong to two calls of a worker that keeps its windows: a device may be a call ahead."
     elif told.launches:
         message += " Here they belong to two dispatches, which nothing orders between devices."
+    loose = told.loose
+    if loose is not None:
+        earlier, later, rank = loose
+        message += f" On rank {rank} no declared direction orders the kernels {earlier} and {later}."
+        fix = f"{_declared(told, earlier, later)}; otherwise {fix}"
     return _sentence(message) + told.more + told.explained, _repair(told, fix)
+
+
+def _declared(told, earlier: str, later: str) -> str:
+    return f"declare {told.name} as pl.Out or pl.InOut in {earlier}, which writes it, so that {later} starts after it has ended"
 
 
 def _repair(told, fix: str) -> str:
@@ -68,15 +80,14 @@ def _repair(told, fix: str) -> str:
 
 def _race_on_one_rank(told):
     one, other = told.refs
-    if told.threads[one.thread].group == told.threads[other.thread].group:
+    mine, other_thread = told.threads[one.thread], told.threads[other.thread]
+    if mine.group == other_thread.group:
         between = "two cores of one kernel"
         fix = "put pl.system.sync_all() between the two, or give each core bytes of its own"
     else:
         between = "two kernels that no declared tensor direction orders"
-        fix = (
-            f"declare {told.name} as pl.Out or pl.InOut in the kernel that writes it and pass it on to the other, "
-            "so that the second starts after the first has ended"
-        )
+        earlier, later = sorted((mine, other_thread), key=lambda t: t.index)
+        fix = _declared(told, earlier.kernel or "the kernel", later.kernel or "the other")
     message = f"{told.by(0)} and its {told.op(1)} touch the same bytes from {between}: either may come first, or both at once."
     return _sentence(message) + told.more + told.explained, fix
 
@@ -214,3 +225,34 @@ def line_shared(told):
     )
     fix = "put what different cores write 64 bytes (16 int32) apart, or use AtomicAdd, which touches one word"
     return _sentence(message) + told.more, fix
+
+
+def unaligned(told):
+    """A transfer over the fabric that is not made of whole 32-byte blocks."""
+    what = "begins in the middle of a 32-byte block" if "address" in told.subtypes else "ends in the middle of a 32-byte block"
+    share = "" if "address" in told.subtypes else ", the rest of which is used for something else"
+    message = (
+        f"{told.by(0)} {what}{share} ({told.place}): slow at best, and what is written back or flushed in whole blocks "
+        "can take the neighbours' bytes along."
+    )
+    fix = "cut the data at multiples of 32 bytes (8 elements of 4 bytes, 16 of 2), the last piece taking the rest"
+    return _sentence(message) + told.more, fix
+
+
+def zero_read(told):
+    """A read of window bytes that nobody has written."""
+    message = (
+        f"{told.by(0)} reads bytes that nobody has written before ({told.place}): it relies on fresh windows being filled "
+        "with zeros."
+    )
+    return _sentence(message), "write the values that are meant, if zeros are not"
+
+
+def unawaited(told):
+    """A notify that no wait looks at."""
+    notify = told.refs[0]
+    message = (
+        f"nobody waits for {told.by(0)}: {ranks_text(told.owners)} can have ended, and its windows can be gone, before it and "
+        f"what rank {notify.rank} wrote ahead of it have come."
+    )
+    return _sentence(message) + told.more, "let the rank that is notified wait for it before it ends, or leave the notify away"

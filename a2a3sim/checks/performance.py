@@ -21,7 +21,7 @@ __all__ = ["performance_notes"]
 _US = 1_000_000  # ps
 _LEAST = 2 * _US  # of waste
 _SHARE = 0.05  # of the run's time, at least, that a remedy could save
-_WAITING = 0.5  # of the ranks' time
+_WAITING = 0.4  # of the ranks' time
 _LONG = 50 * _US  # of a run, before waits are worth a note
 _RUN = 8  # moves in a row that could be one
 _ROUNDS = 3  # notifies over an edge that carries no data
@@ -44,7 +44,7 @@ class _Run:
         self.kernel_ps = kernel_ps
         self.ranks = sorted({lane.rank for lane in lanes})
         self.lanes = lanes
-        self.starts: dict[int, list[Operation]] = defaultdict(list)  # phase -> first remote move of each rank in it
+        self.starts: dict[int, list[list[Operation]]] = defaultdict(list)  # phase -> first run of each rank in it
         self.runs: list[list[Operation]] = []  # of moves between one core and one peer, nothing in between
         self.signals: Counter = Counter()  # (from, to) -> notifies
         self.data: Counter = Counter()  # (from, to) -> bytes
@@ -88,14 +88,14 @@ class _Run:
                 continue
             ends = (peer, rank) if pipe == "MTE2" else (rank, peer)
             self.data[ends] += op.nbytes
-            if (phase, rank) not in started:
-                started.add((phase, rank))
-                self.starts[phase].append(op)
             if current and current[-1].peer == peer and current[-1].kind == kind and current[-1].site == op.site:
                 current.append(op)
             else:
                 current = [op]
                 self.runs.append(current)
+                if (phase, rank) not in started:
+                    started.add((phase, rank))
+                    self.starts[phase].append(current)
 
     def matters(self, waste: float) -> bool:
         return waste >= _LEAST and waste >= _SHARE * self.kernel_ps
@@ -104,7 +104,7 @@ class _Run:
         return f"{100 * time / self.kernel_ps:.0f} % of the run"
 
 
-def _note(subtype: str, ops: list[Operation], message: str, fix: str, where=None) -> Finding:
+def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding:
     places: dict[tuple, Operation] = {}
     for op in ops:
         places.setdefault(op.site, op)
@@ -119,41 +119,44 @@ def _note(subtype: str, ops: list[Operation], message: str, fix: str, where=None
         )  # fmt: skip
     ranks = sorted({op.lane.rank for op in ops})
     return Finding(
-        kind="performance", subtype=subtype, severity="note", ranks=ranks, sites=sites, where=where, message=message, fix=fix
-    )
+        kind="performance", subtype=subtype, severity="note", ranks=ranks, sites=sites,
+        message=message[0].upper() + message[1:], fix=fix,
+    )  # fmt: skip
 
 
-def _moving(op: Operation) -> int:
-    return op.flow.finish - op.flow.start if op.flow is not None else op.end - op.start
+def _moving(ops: list[Operation]) -> int:
+    """Time in which bytes of a run of moves flow."""
+    return sum(op.flow.finish - op.flow.start for op in ops if op.flow is not None)
 
 
-def _alone(op: Operation) -> int:
-    route = op.path.route if op.path is not None else None
-    return route.free_ps(op.nbytes) if route is not None else 0
+def _alone(ops: list[Operation]) -> int:
+    """The same if nobody else used the path."""
+    return sum(op.path.route.free_ps(op.nbytes) for op in ops if op.flow is not None and op.path.route is not None)
 
 
 def _incast(run: _Run) -> Finding | None:
     """All ranks turn to the same peer first, and its port is shared out among them."""
     worst, found = 0, None
     for starts in run.starts.values():
-        target, count = Counter(op.peer for op in starts).most_common(1)[0]
-        crowd = [op for op in starts if op.peer == target and op.flow is not None]
-        if count < 3 or count < len(run.ranks) - 1 or len(crowd) < count:
+        target, count = Counter(ops[0].peer for ops in starts).most_common(1)[0]
+        if count < 3 or count < len(run.ranks) - 1:
             continue
-        late = max(crowd, key=lambda op: _moving(op) - _alone(op))
+        crowd = [ops for ops in starts if ops[0].peer == target]
+        late = max(crowd, key=lambda ops: _moving(ops) - _alone(ops))
         waste = _moving(late) - _alone(late)
         if waste > worst and run.matters(waste):
             worst, found = waste, (target, crowd, late)
     if found is None:
         return None
     target, crowd, late = found
-    ranks = ranks_text(sorted(op.lane.rank for op in crowd))
+    ranks = ranks_text(sorted(ops[0].lane.rank for ops in crowd))
+    size = sum(op.nbytes for op in late)
     message = (
         f"{ranks} all turn to rank {target} first, so {plural(len(crowd), 'transfer')} share its port: the slowest takes "
-        f"{format_time(_moving(late))} for {format_size(late.nbytes)} instead of {format_time(_alone(late))} "
-        f"({run.share(worst)} lost)"
+        f"{format_time(_moving(late))} for {format_size(size)} instead of {format_time(_alone(late))} "
+        f"({run.share(worst)} lost)."
     )
-    return _note("incast", crowd, message + ".", "let each rank begin with another peer, (rank + 1 + k) mod ranks in step k")
+    return _note("incast", [ops[0] for ops in crowd], message, "let each rank begin with another peer, (rank + 1 + k) mod ranks in step k")
 
 
 def _small_moves(run: _Run) -> Finding | None:
@@ -163,9 +166,8 @@ def _small_moves(run: _Run) -> Finding | None:
         return None
     waste: Counter = Counter()
     for ops in small:
-        span = max(op.end for op in ops) - ops[0].start
         ideal = _latency(ops[0]) + ops[0].path.route.free_ps(sum(op.nbytes for op in ops))
-        waste[ops[0].lane] += max(0, span - ideal)
+        waste[ops[0].lane] += max(0, _under_way(ops) - ideal)
     lost = max(waste.values())
     if not run.matters(lost):
         return None
@@ -179,6 +181,17 @@ def _small_moves(run: _Run) -> Finding | None:
     return _note(
         "small moves", [ops[0] for ops in small], message, "move what lies together in one operation, or share it out over cores"
     )
+
+
+def _under_way(ops: list[Operation]) -> int:
+    """Time with at least one of a run's moves on its way."""
+    total, until = 0, 0
+    for op in ops:  # they start in order
+        begin = max(op.start, until)
+        if op.end > begin:
+            total += op.end - begin
+            until = op.end
+    return total
 
 
 def _mean(ops: list[Operation]) -> float:
@@ -204,7 +217,7 @@ def _idle_edges(run: _Run) -> Finding | None:
     """Round after round ranks notify others with whom they exchange no data."""
     idle = {pair: n for pair, n in run.signals.items() if pair not in run.data and pair[::-1] not in run.data}
     often = [pair for pair, n in idle.items() if n >= _ROUNDS]
-    if not run.data or len(often) * 2 < len(run.signals) or len(run.ranks) < 4:
+    if not often or not run.data or len(often) * 2 < len(run.signals) or len(run.ranks) < 4:
         return None
     wasted = sum(idle.values())
     senders = {pair for pair in often}
@@ -235,7 +248,7 @@ def _waiting(run: _Run) -> Finding | None:
         f"cores wait {100 * total / run.busy:.0f} % of their time ({format_time(total)} in sum); the wait at "
         f"{resolve_site(site).file.rpartition('/')[2]}:{resolve_site(site).line} takes {format_time(longest)} of it."
     )
-    return _note("waits", ops, message[0].upper() + message[1:], "see the critical path (a2a3sim explain) for what is waited for")
+    return _note("waits", ops, message, "see the critical path (a2a3sim explain) for what is waited for")
 
 
 def _idle_fences(run: _Run) -> Finding | None:

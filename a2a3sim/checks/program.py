@@ -76,14 +76,30 @@ class Program:
         self.greatest = 0  # largest amount by which a notify changes a cell
         self.count = 0  # of accesses, notifies and waits: numbers them in the order of entry
 
+    def follows(self, thread: Thread) -> set[int]:
+        """The groups that are over before a thread starts."""
+        found: set[int] = set()
+        edge = list(self._before.get(thread.group, ()))
+        while edge:
+            group = edge.pop()
+            if group not in found:
+                found.add(group)
+                edge += self._before.get(group, ())
+        return found
+
     # ---- names ------------------------------------------------------------------------------------
 
-    def memory(self, key, name: str, rank: int, device: int | None = None, shape=None) -> int:
-        """The number of a memory object; ``shape``: extents by which its signal cells are addressed."""
+    def memory(self, key, name: str, rank: int, device: int | None = None, shape=None, window=False) -> int:
+        """The number of a memory object.
+
+        Args:
+            shape: extents by which its signal cells are addressed.
+            window: it is one, filled with zeros to begin with.
+        """
         found = self._memory_ids.get(key)
         if found is None:
             found = self._memory_ids[key] = len(self.memories)
-            self.memories.append(Memory(key, name, rank, rank if device is None else device, shape))
+            self.memories.append(Memory(key, name, rank, rank if device is None else device, shape, window))
         return found
 
     def region(self, memory: int, offset: int, nbytes: int, rows: int = 1, stride: int = 0) -> int:

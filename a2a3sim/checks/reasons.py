@@ -10,8 +10,9 @@ import numpy as np
 from a2a3sim.checks.contributions import Contributions, Provenance
 from a2a3sim.checks.deviations import Deviation, Places, deviations, folded, own_blocks_only
 from a2a3sim.checks.intent import intended, rounding_room
-from a2a3sim.checks.laws import IN_PLACE, Law, Result, candidates
+from a2a3sim.checks.laws import IN_PLACE, Law, candidates
 from a2a3sim.checks.provenance import trace_back
+from a2a3sim.checks.results import Result
 from a2a3sim.checks.slices import Slice
 from a2a3sim.checks.wording import listed
 from a2a3sim.frontend.arguments import as_array
@@ -111,7 +112,8 @@ def _explained(
         tolerance = TOLERANCES.get(argument.layout.dtype.name, 0.0)
         rtol, atol = call.settings.rtol, call.settings.atol
         limit = (tolerance if atol is None else atol) + (tolerance if rtol is None else rtol) * np.abs(wanted)
-    law, certain = intended(result, provenance, values, wanted, limit)
+    unit = _UNIT.get(argument.layout.dtype.name, 0.0)
+    law, certain = intended(result, provenance, values, wanted, limit, unit)
     said = Explanation(c.name, law, certain, ranks=result.ranks, positions=result.positions)
     said.dealt = [line for s in (sources, c.slices) for line in _misdealt(s, len(result.ranks))]
     right = wanted is not None and bool(np.all(np.abs(result.values - wanted) <= limit))
@@ -164,8 +166,7 @@ def _constants(result: Result, law: Law) -> list[Deviation]:
 def _compare(said: Explanation, argument: Argument, result: Result, law: Law, values, wanted) -> None:
     """The contributions are as they should be; what about the values?"""
     held, dtype = result.values, argument.layout.dtype.name
-    unit = _UNIT.get(dtype, 0.0)
-    room = 2 * rounding_room(law, values, unit) + 2 * unit * np.abs(wanted)
+    room = rounding_room(law, values, wanted, _UNIT.get(dtype, 0.0))
     if not said.certain:
         said.lines = [f"it holds {said.meant}, each contribution once; the golden is something else"]
     elif np.array_equal(held, wanted):
@@ -190,7 +191,9 @@ def _lines(result: Result, law: Law, wrong: Sequence[Deviation]) -> list[str]:
 
 
 def _whole_sum(result: Result, sources: Sequence[Slice], law: Law) -> Law:
-    return next((c for c in candidates(result, sources) if c.name == "all-reduce"), law)
+    first = next(candidates(result, sources), None)
+    whole = law if first is None else first()
+    return whole if whole.name == "all-reduce" else law
 
 
 def _only_scattered(result: Result, wrong: Sequence[Deviation]) -> str:

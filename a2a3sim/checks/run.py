@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.failure import failure_finding
+from a2a3sim.checks.failure import failure_findings
 from a2a3sim.checks.from_trace import check
 from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.noted import noted_findings
+from a2a3sim.checks.performance import performance_notes
+from a2a3sim.checks.unwritten import unwritten_outputs
 from a2a3sim.errors import DeadlockError
 from a2a3sim.result import Finding, Site
+from a2a3sim.trace import resolve_site
 
 __all__ = ["as_result", "check_run"]
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def check_run(launch, settings, error) -> list[Finding]:
+def check_run(launch, settings, error, arguments=None, golden=None) -> list[Finding]:
     """Everything the checks say about a finished or failed run.
 
     Args:
         error: what ended the run early, if anything did; a deadlock has a finding of its own already.
+        arguments: `a2a3sim.call_arguments.CallArguments` of the call.
+        golden: what its outputs are compared with, or None.
     """
     found = []
     if error is not None and not isinstance(error, DeadlockError):
-        found.append(failure_finding(error))
+        found += failure_findings([entry[2] for entry in launch.errors] or [error])
     if not settings.checks:
         return found
     residence = launch.residence
@@ -29,19 +35,30 @@ def check_run(launch, settings, error) -> list[Finding]:
     kept = residence.persistent and not residence.reset
     if kept and residence.history is None:
         residence.history = HistoryState()
-    line = settings.platform.align.line
+    align = settings.platform.align
     found += [
         as_result(f)
-        for f in check(launch.trace, residence.history, kept, set_writes_line=line is not None, joined=not kept)
+        for f in check(
+            launch.trace,
+            residence.history,
+            kept,
+            set_writes_line=align.line is not None,
+            joined=not kept,
+            granule=align.row,
+        )
     ]
+    raced = [f.where["memory"] for f in found if f.kind == "race"]
+    found += noted_findings(launch.notes.values(), raced)
+    if error is None:
+        if arguments is not None:
+            found += unwritten_outputs(launch, arguments, golden is not None)
+        found += performance_notes(launch.trace)
     return sorted(found, key=lambda f: _ORDER[f.severity])
 
 
 def as_result(found) -> Finding:
     """A finding of the happens-before checks as results hold it."""
-    sites = []
-    for (file, line), op in zip(found.sites, found.operations, strict=True):
-        sites.append(_site(file, line, op))
+    sites = [_site(file, line, op) for (file, line), op in zip(found.sites, found.operations, strict=True)]
     return Finding(
         kind=found.kind,
         subtype=found.subtype,
@@ -55,8 +72,6 @@ def as_result(found) -> Finding:
 
 
 def _site(file: str, line: int, op) -> Site:
-    from a2a3sim.trace import resolve_site
-
     lane = op.lane
     place = resolve_site(op.site) if op.site is not None else None
     return Site(

@@ -51,6 +51,19 @@ class Told:
         return len({self.threads[r.thread].launch for r in self.refs}) > 1
 
     @property
+    def loose(self) -> tuple[str, str, int] | None:
+        """(earlier kernel, kernel, rank) of one dispatch that no declared direction orders, at one of the operations."""
+        program = self._folder.program
+        for ref in self.refs:
+            mine = self.threads[ref.thread]
+            ordered = program.follows(mine)
+            for other in self.threads[: ref.thread]:
+                same = (other.rank, other.launch, other.call) == (mine.rank, mine.launch, mine.call)
+                if same and other.group != mine.group and other.group not in ordered:
+                    return other.kernel, mine.kernel, mine.rank
+        return None
+
+    @property
     def more(self) -> str:
         """How often it happens, and among which ranks, if more than once."""
         if self.count == 1:

@@ -21,11 +21,13 @@ def verdict_on(trace, findings: Iterable) -> str | None:
     if any(f.severity != "note" for f in findings):
         return None
     operations = sum(len(lane.operations) for lane in trace.lanes)
+    sums = any(op.atomic for op in trace.operations())
     forms = forms_used(trace)
     used = f"signals are used as {listed(forms)}" if forms else "no signals are used"
     other = [form for form in forms if form not in _EXACT]
     rule = f"; for {listed(other)} the rule is tested, for Add with Ge it is proven" if other else ""
+    rounding = ", but for the rounding of floats that are added in memory," if sums else ""
     return (
         f"safe on every schedule: whatever comes first, these {plural(operations, 'operation')} read and write the same "
-        f"values and every wait ends. Premises: no branch depends on racy data; {used}{rule}."
+        f"values{rounding} and every wait ends. Premises: no branch depends on racy data; {used}{rule}."
     )

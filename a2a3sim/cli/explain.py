@@ -31,6 +31,7 @@ def command(
     timing_only: o.TimingOnly = False,
     witness: o.Witness = False,
     suppress: o.Suppress = None,
+    trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
     """Say what each phase did, who waited for whom, what the time went to, what is wrong, and why.
@@ -42,17 +43,23 @@ def command(
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.errors import DeadlockError
     from a2a3sim.experiments.explain import explain_script
+    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.story import story_lines
 
     failed([], fail_on)
-    if json not in (None, "-"):
-        check_writable(json)
+    for path in (json, trace):
+        if path not in (None, "-"):
+            check_writable(path)
+    if trace is not None:
+        check_trace_path(trace)
     forced = o.forced_settings(
         platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay
     )
     accepted = read_suppressions(suppress, script)
     with contextlib.redirect_stdout(sys.stderr):
         done = explain_script(script, args or [], forced, accepted, witness)
+    if not done.stories:
+        note(f"{script} ran no compiled program: there is nothing to explain")
     if json != "-":
         for number, story in enumerate(done.stories):
             if number:
@@ -64,6 +71,9 @@ def command(
     if check:
         for line in noted(accepted, {file for story in done.stories for file in source_files(story.trace)}):
             note(line)
+    if trace is not None and done.stories:
+        runs = [(story.result.program, story.trace, story.result) for story in done.stories]
+        note(f"wrote {write_trace(trace, runs)}")
     if json is not None:
         print_report(json, "explain", done.runs, [story.as_dict() for story in done.stories])
     return done.status or int(failed(done.runs, fail_on))

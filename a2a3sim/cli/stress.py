@@ -36,6 +36,7 @@ def command(
     timing_only: o.TimingOnly = False,
     witness: o.Witness = False,
     suppress: o.Suppress = None,
+    trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
     """Run a program under many schedules: times, wrong results and what reproduces them, the findings' fate.
@@ -49,6 +50,7 @@ def command(
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.stress import stress_script
     from a2a3sim.experiments.sweep_executors import usable_cores
+    from a2a3sim.reports.chrome import check_trace_path, write_trace
 
     failed([], fail_on)
     for flag, value in (("--seeds", seeds), ("-j", jobs)):
@@ -56,20 +58,26 @@ def command(
             raise ConfigError(f"{flag} must be at least 1, got {value}")
     if seed < 0:
         raise ConfigError(f"--seed must be at least 0, got {seed}")
-    if json not in (None, "-"):
-        check_writable(json)
+    for path in (json, trace):
+        if path not in (None, "-"):
+            check_writable(path)
+    if trace is not None:
+        check_trace_path(trace)
     accepted = read_suppressions(suppress, script)
     forced = o.forced_settings(
         platform, overrides, place, None, skew, fences, slow, poison, check, timing_only, jitter
     )
     files: set[str] = set()
+    traced: list[tuple] = []  # of the first schedule
 
-    def look(program, result, trace) -> None:
-        files.update(source_files(trace))
+    def look(program, result, record) -> None:
+        files.update(source_files(record))
+        if trace is not None:
+            traced.append((result.program, record, result))
         if witness:
             from a2a3sim.experiments.witness import attach_witnesses
 
-            attach_witnesses(program, result, trace)
+            attach_witnesses(program, result, record)
 
     done = stress_script(
         script,
@@ -94,6 +102,8 @@ def command(
     if check:
         for line in noted(accepted, files):
             note(line)
+    if traced:
+        note(f"wrote {write_trace(trace, traced)}")
     if json is not None:
         print_report(json, "stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])
     severe = ("error",) if fail_on == "error" else ("error", "warning")

@@ -228,6 +228,7 @@ def _run_at(context, site, kernel: Function, args):
     outermost = context.site is None
     if outermost:
         context.site = site
+        context.task.launch.trace.builtins.add(site)
     try:
         return kernel.run(None, bind_arguments(kernel, args))
     except A2A3Error as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from a2a3sim.critical_path import summary
 from a2a3sim.reports.findings import finding_lines, verdict_lines
+from a2a3sim.reports.table import links_line
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size, format_time
 
@@ -22,8 +23,15 @@ def summary_lines(run: RunResult) -> Iterator[str]:
     spent = [f"{name} {share:.0f} %" for name, share in list(summary(run).items())[:4] if share >= 1]
     why = f" ({', '.join(spent)})" if spent else ""
     parts = [f"kernel {format_time(run.kernel_ps)}{why}", f"remote {format_size(run.max_remote_bytes)} per rank"]
+    if run.bound_ps is not None and run.kernel_ps:
+        parts.append(f"{100 * run.bound_ps / run.kernel_ps:.0f} % of bound")
+    if run.links:
+        parts.append(links_line(run))
     if run.numerics is not None:
-        parts.append("numerics right" if run.numerics.ok else f"numerics WRONG: {run.numerics.explanation}")
+        what = run.numerics.explanation
+        if any(f.kind == "mismatch" for f in run.findings):
+            what = what.partition("; ")[0]  # the finding says why
+        parts.append("numerics right" if run.numerics.ok else f"numerics WRONG: {what}")
     open_ones = [f for f in run.findings if f.suppressed is None]
     counts = {s: sum(f.severity == s for f in open_ones) for s in ("error", "warning", "note")}
     counts["accepted"] = len(run.findings) - len(open_ones)

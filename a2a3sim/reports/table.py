@@ -11,7 +11,16 @@ from typing import Any
 from a2a3sim.critical_path import GROUPS, summary
 from a2a3sim.result import RunResult
 
-__all__ = ["HCCL_HEADER", "PerfRow", "csv_text", "hccl_lines", "link_use", "nccl_lines", "what_bound_it"]
+__all__ = [
+    "HCCL_HEADER",
+    "PerfRow",
+    "csv_text",
+    "hccl_lines",
+    "link_use",
+    "links_line",
+    "nccl_lines",
+    "what_bound_it",
+]
 
 HCCL_HEADER = "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:"
 
@@ -82,13 +91,20 @@ def what_bound_it(result: RunResult) -> str:
     if result.bound_ps is not None and result.kernel_ps:
         parts.append(f"{100 * result.bound_ps / result.kernel_ps:.1f} % of bound")
     if result.links:
-        most = max(result.links, key=lambda link: link.utilisation)
-        use = link_use(result)
-        parts.append(
-            f"{len(result.links)} links used {100 * use['min']:.0f} to {100 * use['max']:.0f} % "
-            f"(median {100 * use['median']:.0f} %, most {most.name})"
-        )
+        parts.append(links_line(result))
     return " · ".join(parts)
+
+
+def links_line(result: RunResult) -> str:
+    """How much of the links' bandwidth was used over the whole run, and which link most."""
+    use = link_use(result)
+    if not use:
+        return "no link has a limit"
+    most = max(result.links, key=lambda link: link.utilisation)
+    return (
+        f"{len(result.links)} links used {100 * use['min']:.0f} to {100 * use['max']:.0f} % "
+        f"(median {100 * use['median']:.0f} %, most {most.name})"
+    )
 
 
 def nccl_lines(rows: Sequence[PerfRow], head: str = "") -> Iterator[str]:

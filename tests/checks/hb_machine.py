@@ -9,7 +9,7 @@ import random
 from types import SimpleNamespace
 
 from a2a3sim.checks.events import ThreadSpec
-from a2a3sim.checks.happens_before import check_program
+from a2a3sim.checks.happens_before import Options, check_program
 from a2a3sim.checks.program import Program
 
 
@@ -222,10 +222,10 @@ class Script:
         found.start = found.fresh = self.start.get(op.cell, 0)
         return found
 
-    def check(self, seed=0, values=None, **options):
+    def check(self, seed=0, values=None, history=None, **options):
         """Findings of the sequence as one schedule showed it; ``values``: of cells that live on."""
         self.run(seed, values)
-        return check_program(self.program(), **options)
+        return check_program(self.program(), history, Options(**options))
 
     def verdicts(self, seeds=8, **options):
         """The set of verdicts, asserted to be the same for all seeds."""

@@ -3,6 +3,7 @@
 import json
 import time
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,24 @@ def test_every_command_that_runs_something_writes_a_trace(command, tmp_path, mon
     assert main([*command, "--trace", "t.json"]) == 0
     by = check(load("t.json"))
     assert by["X"] and by["b"] and by["s"]
+
+
+@pytest.mark.parametrize(
+    "command", [("run",), ("explain",), ("stress", "--seeds", "2", "-j", "1")], ids=lambda c: c[0]
+)
+def test_a_script_writes_a_trace_of_its_runs(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    script = Path(__file__).parents[2] / "examples" / "distributed" / "08_allreduce_mesh.py"
+    assert main([*command, "--trace", "t.json.gz", str(script), "-p", "a2a3sim", "-d", "0,1"]) == 0
+    assert check(load("t.json.gz"))["b"]
+
+
+def test_a_deadlocked_run_still_gives_a_valid_trace(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--trace", "t.json", str(Path(__file__).with_name("stuck.py"))]) == 1
+    by = check(load("t.json"))
+    (wait,) = (e for e in by["X"] if e["name"] == "wait")
+    assert wait["args"] == {"dst rank": 0, "notify id": "buffer[0, 0]"} and not by["s"]
 
 
 def test_another_suffix_is_refused_before_anything_runs(tmp_path):

@@ -18,8 +18,10 @@ _TIMES = ("begun", "issued", "start", "drained", "visible", "end", "applied")
 def times(ran) -> list:
     """Every time of every operation, to compare runs with."""
     return [
-        (lane.rank, lane.core, lane.start, lane.end, lane.ub_peak_bytes)
-        + tuple((op.kind, *(getattr(op, name) for name in _TIMES)) for op in lane.operations)
+        (
+            (lane.rank, lane.core, lane.start, lane.end, lane.ub_peak_bytes),
+            *((op.kind, *(getattr(op, name) for name in _TIMES)) for op in lane.operations),
+        )
         for lane in ran.trace.lanes
     ]
 
@@ -96,12 +98,16 @@ def _own_bytes(lane):
     accesses = [op for op in lane.operations if op.reads or op.writes]
     for k, later in enumerate(accesses):
         for earlier in accesses[:k]:
-            if later.start < (earlier.visible if earlier.writes else earlier.drained) and _conflict(earlier, later):
+            if later.start < (earlier.visible if earlier.writes else earlier.drained) and _conflict(
+                earlier, later
+            ):
                 yield ("own bytes", earlier, later)
 
 
 def _conflict(a, b) -> bool:
-    pairs = [(v, w) for v in a.writes for w in (*b.reads, *b.writes)] + [(v, w) for v in a.reads for w in b.writes]
+    pairs = [(v, w) for v in a.writes for w in (*b.reads, *b.writes)] + [
+        (v, w) for v in a.reads for w in b.writes
+    ]
     return any(v.memory is w.memory and overlaps(v, w) for v, w in pairs)
 
 
@@ -117,7 +123,7 @@ def _fences(lane):
 
 
 def _notifies(lane, fences: str):
-    """A notify leaves when the accesses before it are complete, and is applied after those sent there before."""
+    """A notify leaves when the accesses before it are complete, and overtakes none sent there before."""
     complete, before = lane.start, {}
     for op in lane.operations:
         if op.reads or op.writes:
@@ -180,9 +186,14 @@ def _space(lane, limit: int):
     for moment in sorted({op.begun for op in lane.operations if op.makes}):
         used = sum(m.makes for m, us in users.items() if any(u.issued <= moment < _over(u) for u in us))
         for op in lane.operations:
-            if op.pipe == "V" and op.issued <= moment < op.end and any(
-                m.makes >= op.makes and all(_over(u) <= op.start for u in users[m] if u.writes and u.seq < op.seq)
-                for m in op.operands
+            if (
+                op.pipe == "V"
+                and op.issued <= moment < op.end
+                and any(
+                    m.makes >= op.makes
+                    and all(_over(u) <= op.start for u in users[m] if u.writes and u.seq < op.seq)
+                    for m in op.operands
+                )
             ):
                 used -= op.makes
         if used > limit:
@@ -196,7 +207,9 @@ def _capacities(ran):
         for op in lane.operations:
             if op.flow is not None:
                 for capacity, _, weight, *_ in op.flow.route.uses:
-                    flows.setdefault(capacity.name, []).append((op.flow.start, op.flow.finish, op.nbytes, weight))
+                    flows.setdefault(capacity.name, []).append(
+                        (op.flow.start, op.flow.finish, op.nbytes, weight)
+                    )
     for capacity in ran.trace.capacities:
         found = flows[capacity.name]
         if capacity.bytes != sum(nbytes for _, _, nbytes, _ in found):
@@ -204,5 +217,7 @@ def _capacities(ran):
         for start in sorted({f[0] for f in found})[:12]:
             for end in sorted({f[1] for f in found})[-12:]:
                 raw = sum(n * w for s, e, n, w in found if s >= start and e <= end) / 2**52
-                if end > start and raw > capacity.rate * (end - start + 2 * len(found)) / 1e12 + 1e-6:  # ends are whole ps
+                if (
+                    end > start and raw > capacity.rate * (end - start + 2 * len(found)) / 1e12 + 1e-6
+                ):  # ends are whole ps
                     yield ("above capacity", capacity, start, end, raw)

@@ -17,9 +17,9 @@ __all__ = ["COLUMNS", "ROWS", "TILES", "Plan", "plans"]
 
 ROWS, COLUMNS = 6, 48
 _KINDS = (
-    "load", "remote_load", "remote_load", "remote_load", "add", "add", "scale", "store", "store", "remote_store",
-    "remote_store", "remote_store", "put", "get", "save", "save", "back", "write", "read", "notify", "wait", "fence",
-    "phase",
+    "load", "remote_load", "remote_load", "remote_load", "add", "add", "scale", "store", "store",
+    "remote_store", "remote_store", "remote_store", "put", "get", "save", "save", "back", "write", "read",
+    "notify", "wait", "fence", "phase",
 )  # fmt: skip
 TILES = 5  # that a core keeps
 

@@ -31,7 +31,11 @@ def interpret(actions, core, tiles: list, side) -> None:
         elif kind in ("store", "remote_store"):
             peer, region, _, _, add, pick = a
             fitting = [t for t in tiles if tuple(t.shape) == (region[1], region[3])]
-            tile = fitting[int(pick * len(fitting))] if fitting else side.fill((region[1], region[3]), int(pick * 5))
+            tile = (
+                fitting[int(pick * len(fitting))]
+                if fitting
+                else side.fill((region[1], region[3]), int(pick * 5))
+            )
             side.store(kind, tile, peer, region, add)
         elif kind == "put":
             side.put(*a[:5])
@@ -43,7 +47,9 @@ def interpret(actions, core, tiles: list, side) -> None:
             side.save(tile, block * ROWS + int(a[1] * (ROWS - rows + 1)), int(a[2] * (COLUMNS - columns + 1)))
         elif kind == "back":
             side_rows = 1 + int(a[0] * (ROWS - 1))
-            tiles.append(side.back(block * ROWS, side_rows, int(a[1] * COLUMNS / 2), 1 + int(a[2] * COLUMNS / 2)))
+            tiles.append(
+                side.back(block * ROWS, side_rows, int(a[1] * COLUMNS / 2), 1 + int(a[2] * COLUMNS / 2))
+            )
         elif kind == "write":
             side.write(a[1], int(a[5] * 9))
         elif kind == "read":
@@ -150,7 +156,13 @@ class MachineSide:
     def get(self, peer, region, chunk, pipelined, base):
         row, rows, column, columns = region
         pld.tensor.get(
-            self.y, peer, self.data, [base + row, column], [row, column], [rows, columns], **_chunks(chunk, pipelined)
+            self.y,
+            peer,
+            self.data,
+            [base + row, column],
+            [row, column],
+            [rows, columns],
+            **_chunks(chunk, pipelined),
         )
 
     def save(self, tile, row, column):

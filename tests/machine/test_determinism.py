@@ -15,7 +15,7 @@ from .programs import add, me, run, wait
 
 ROOT = Path(__file__).parents[2]
 
-# Everything that could depend on the order of sets or addresses: contention, ties, blocks, findings, failures.
+# What could depend on the order of sets or addresses: contention, ties, blocks, findings, failures.
 SCRIPT = """
 import json, sys
 sys.path.insert(0, {tests!r})
@@ -33,7 +33,9 @@ def contended(x, y, data, signal):
             tile = pld.tile.remote_load(data, peer, [0, 64 * block], [1, 64])
             if peer != rank:
                 pld.tile.remote_store(tile, data, peer, [0, 128 + 64 * block], atomic=pld.AtomicType.Add)
-                pld.tensor.put(data, peer, x, [0, 0], [0, 0], [1, 64], chunk_rows=1, chunk_cols=16, pipeline=True)
+                pld.tensor.put(
+                    data, peer, x, [0, 0], [0, 0], [1, 64], chunk_rows=1, chunk_cols=16, pipeline=True
+                )
             add(signal, peer, 0, block)
     wait(signal, ranks, 0, block)
     pl.system.sync_all()
@@ -53,7 +55,9 @@ def facts(ran) -> dict:
 
 
 def one(machine, body=contended, seed=0, **config):
-    return run(body, ranks=4, blocks=2, machine=machine, raises=True, config={"seed": seed, "checks": True, **config})
+    return run(
+        body, ranks=4, blocks=2, machine=machine, raises=True, config={"seed": seed, "checks": True, **config}
+    )
 
 
 def facts_of_all() -> list[dict]:

@@ -39,7 +39,11 @@ def test_every_run_keeps_the_rules_of_the_machine(plan):
 @given(plans())
 def test_results_are_those_of_one_core_after_the_other(plan):
     done, reference = ran(plan), Reference(plan, inputs(plan))
-    data = [m.data.view(np.int32).reshape(reference.data.shape[1:]) for m in done.trace.memories if m.name == "data_buf"]
+    data = [
+        m.data.view(np.int32).reshape(reference.data.shape[1:])
+        for m in done.trace.memories
+        if m.name == "data_buf"
+    ]
     assert np.array_equal(data, reference.data)
     assert np.array_equal(done.y, reference.y)
 

@@ -22,7 +22,10 @@ def nothing(x, y, data, signal):
 
 
 def starts(**more):
-    config = {"platform_overrides": {"launch.device": "2us", "launch.dispatch": "8us", **more.pop("overrides", {})}, **more}
+    config = {
+        "platform_overrides": {"launch.device": "2us", "launch.dispatch": "8us", **more.pop("overrides", {})},
+        **more,
+    }
     lanes = run(nothing, ranks=3, config=config).trace.lanes
     return [lane.start for lane in sorted(lanes, key=lambda lane: lane.rank)]
 
@@ -53,17 +56,24 @@ def test_a_slow_rank_pays_more_for_issue_and_vector_but_not_for_transfers():
     }  # fmt: skip
     ran = run(body, config={"platform_overrides": overrides, "slow": {1: "1.5x"}})
     costs = [
-        [(op.issued - op.begun, op.end - op.start) for kind in ("remote_load", "add") for op in ran.ops(rank, kind)]
+        [
+            (op.issued - op.begun, op.end - op.start)
+            for kind in ("remote_load", "add")
+            for op in ran.ops(rank, kind)
+        ]
         for rank in (0, 1)
     ]
     read = 2 * US + 40_960
     assert costs == [[(10 * NS, read), (10 * NS, 7 * NS)], [(15 * NS, read), (15 * NS, 10_500)]]
-    assert [ran.ops(rank, "notify")[0].issued - ran.ops(rank, "notify")[0].begun for rank in (0, 1)] == [30 * NS, 45 * NS]
+    assert [ran.ops(rank, "notify")[0].issued - ran.ops(rank, "notify")[0].begun for rank in (0, 1)] == [
+        30 * NS,
+        45 * NS,
+    ]
 
 
 def test_places_on_a3_decide_between_the_link_of_a_package_and_the_switches():
-    # 32 KiB. Sister dies: SIO, 187 GB/s and 109 ns a way. Else two links of 232.25 ns and 7 x 28 GB/s, of which
-    # reads get 85 % and writes 70 %.
+    # 32 KiB. Sister dies: SIO, 187 GB/s and 109 ns a way. Else two links of 232.25 ns and 7 x 28 GB/s, of
+    # which reads get 85 % and writes 70 %.
     def body(x, y, data, signal):
         if me(data) == 0:
             pld.tile.remote_load(data, 1, [0, 0], [1, 8192])

@@ -1,4 +1,4 @@
-"""Runs that fail leave nothing behind: no memory, no thread of control, no trace in the next run; one error each."""
+"""Runs that fail leave nothing behind, neither memory nor threads, and say what went wrong once."""
 
 import gc
 import sys
@@ -77,7 +77,11 @@ def test_the_memory_of_many_failed_runs_is_flat(body):
     def held():
         gc.collect()
         objects = gc.get_objects()
-        return tracemalloc.get_traced_memory()[0], len(objects), sum(isinstance(o, greenlet.greenlet) for o in objects)
+        return (
+            tracemalloc.get_traced_memory()[0],
+            len(objects),
+            sum(isinstance(o, greenlet.greenlet) for o in objects),
+        )
 
     for _ in range(20):
         fail()
@@ -111,7 +115,7 @@ def test_a_failed_run_does_not_change_the_next(body):
     ("what", "told"),
     [
         (lambda: 1 // 0, "the program raised ZeroDivisionError: integer division or modulo by zero"),
-        (lambda: [][3], "the program raised IndexError: list index out of range"),
+        (lambda: {}["a"], "the program raised KeyError: 'a'"),
         (lambda: next(iter(())), "the program raised StopIteration: "),
         (lambda: KernelError.no_such_name, "the program raised AttributeError: "),
     ],
@@ -189,7 +193,9 @@ def test_a_thread_of_the_host_may_run_while_a_kernel_waits_for_it():
 
 @pytest.mark.parametrize("kind", ["generator", "coroutine"])
 def test_a_function_that_would_run_nothing_is_refused(kind):
-    with pytest.raises(ParserSyntaxError, match="kernel must be a plain function, got one with yield or async"):
+    with pytest.raises(
+        ParserSyntaxError, match="kernel must be a plain function, got one with yield or async"
+    ):
         if kind == "generator":
 
             @pl.program
@@ -231,8 +237,8 @@ def test_a_kernel_that_will_not_end_does_not_hold_up_the_host():
         while True:
             try:
                 wait(signal, 1)
-            except BaseException:  # noqa: BLE001 - what a careless program does
-                pass
+            except BaseException:  # what a careless program does
+                continue
 
     began = time.perf_counter()
     deadlock_of(body)

@@ -53,7 +53,10 @@ def test_a_drain_that_waits_for_a_vector_instruction_says_so():
             pl.system.drain()
             pl.store(tile, [0, 0], y)
 
-    ran = run(body, config={"fences": "explicit", "platform_overrides": {"vector.default.default.startup": "10cycles"}})
+    ran = run(
+        body,
+        config={"fences": "explicit", "platform_overrides": {"vector.default.default.startup": "10cycles"}},
+    )
     assert ran.ops(0, "store")[0].after == ("fence", ran.ops(0, "fill")[0])
     assert {s.spent_on for s in ran.result.critical_path} == {"vector"}
 
@@ -82,7 +85,9 @@ def test_a_notify_behind_a_short_access_also_waits_for_the_long_one_before():
 
     ran = run(body, config={"platform_overrides": {"pipe.moves_in_flight": "2"}})
     assert ran.ops(0, "load")[0].end == 0
-    assert [(op.start, op.cause) for op in ran.ops(0, "notify")] == [(READ, ("fence", ran.ops(0, "remote_load")[0]))] * 2
+    assert [(op.start, op.cause) for op in ran.ops(0, "notify")] == [
+        (READ, ("fence", ran.ops(0, "remote_load")[0]))
+    ] * 2
 
 
 @pytest.mark.parametrize("count", [2000])
@@ -124,7 +129,9 @@ def test_moves_that_end_at_once_leave_every_slot_of_their_pipe():
     ("operand", "space", "start", "cause"),
     [(5, 5, 5, "operand"), (5, 7, 7, "space"), (7, 5, 7, "operand"), (0, 3, 3, "space"), (0, 1, 3, "issue")],
 )
-def test_of_causes_at_one_instant_an_operand_comes_before_space_and_space_before_issue(operand, space, start, cause):
+def test_of_causes_at_one_instant_an_operand_comes_before_space_and_space_before_issue(
+    operand, space, start, cause
+):
     def over(at):
         op = Move(None, "load", "MTE2", None)
         op.drained = op.visible = op.end = at

@@ -20,7 +20,14 @@ STORE = 1_024_000
 
 def with_tiles(tiles, **overrides):
     overrides = {key.replace("__", "."): value for key, value in overrides.items()}
-    return {"platform_overrides": {"ub.size": f"{tiles}KiB", "ub.reserved": "0", "pipe.moves_in_flight": "4", **overrides}}
+    return {
+        "platform_overrides": {
+            "ub.size": f"{tiles}KiB",
+            "ub.reserved": "0",
+            "pipe.moves_in_flight": "4",
+            **overrides,
+        }
+    }
 
 
 def test_a_result_in_the_place_of_an_operand_waits_until_a_store_has_read_it():
