@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 from a2a3sim.config import RunConfig
@@ -108,9 +109,10 @@ def current_session() -> Session | None:
 def _placement(place, ranks: int, platform: Platform) -> tuple[int, ...]:
     if place is None:
         return tuple(range(ranks))
-    if any(isinstance(d, bool) or not isinstance(d, int) for d in place):
-        raise ConfigError(f"place must name devices by whole numbers, got {list(place)}")
-    devices = tuple(place)
+    try:
+        devices = tuple(index(d) for d in place)
+    except TypeError:
+        raise ConfigError(f"place must name devices by whole numbers, got {list(place)}") from None
     if len(devices) != ranks:
         raise ConfigError(f"place must name one device for each of the {ranks} ranks, got {len(devices)}")
     if len(set(devices)) != ranks or min(devices) < 0:

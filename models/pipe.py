@@ -66,8 +66,8 @@ class MovePipe:
     def __init__(self, core, slots: int | None) -> None:
         self.core = core
         self.queue: deque = deque()
-        # Heap of (time, tie, operation that held the slot); the ties of operations are their numbers, from 0.
         self.endless = slots is None
+        # Heap of (time, tie, operation that held the slot); the ties of operations are their numbers, from 0.
         self.free = [_FREE] if self.endless else [(0, n - slots, None) for n in range(slots)]
         self.last = None  # the operation that started last
         self.waits_for = None  # the operation whose end the head of the queue waits to know

@@ -79,7 +79,7 @@ def _over(op) -> int:
     return op.drained if op.writes else op.end
 
 
-def _pipes(lane, slots: int):
+def _pipes(lane, slots: int | None):
     """Starts are in order, at most ``slots`` moves in flight, vector instructions one at a time."""
     for pipe in ("MTE2", "MTE3", "V"):
         ops = [op for op in lane.operations if op.pipe == pipe]
@@ -89,7 +89,7 @@ def _pipes(lane, slots: int):
         flying = 0
         for _, step in sorted(steps):
             flying += step
-            if flying > (1 if pipe == "V" else slots):
+            if flying > (1 if pipe == "V" else slots or flying):
                 yield ("too many in flight", pipe, flying)
 
 

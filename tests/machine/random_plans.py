@@ -67,7 +67,7 @@ def plans(draw, max_ranks=4, phases=3, actions=12, reads=True) -> Plan:
 def _config(rng: random.Random, draw, plan: Plan) -> dict:
     machine = draw(st.sampled_from(["ideal", "ideal-switch", "a2", "a3"]))
     choices = {
-        "pipe.moves_in_flight": [str(k) for k in range(1, 9)],
+        "pipe.moves_in_flight": [*(str(k) for k in range(1, 9)), "unlimited"],
         "pipe.queue": ["1", "2", "5", "unlimited"],
         "pipe.rate": ["3GB/s", "30GB/s", "unlimited"],
         "hbm.latency": ["0", "1ns", "300ns", "2us"],

@@ -1,7 +1,10 @@
 """When ranks start, where they stand and what a slow one pays, by hand."""
 
+import pytest
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
+from a2a3sim.errors import ConfigError
 from a2a3sim.launch import skew_offset
 
 from .programs import NS, US, add, me, run
@@ -91,3 +94,20 @@ def test_places_on_a3_decide_between_the_link_of_a_package_and_the_switches():
     assert spans([2, 3]) == sister
     away = (4 * 232_250 + 196_687, 238_834, 4 * 232_250, {"dev1->ub", "ub->dev2", "dev2->ub", "ub->dev1"})
     assert spans([1, 2]) == away
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ({"skew": -5}, "skew must be at least 0 ps, got -5"),
+        ({"seed": 1 << 64}, "seed must be a whole number >= 0 and below 2\\^64"),
+        ({"place": ["a", 1]}, "place must name devices by whole numbers, got \\['a', 1\\]"),
+        ({"place": [0.5, 1]}, "place must name devices by whole numbers"),
+        ({"place": [1, 1]}, "place must name different devices"),
+        ({"slow": {0: float("inf")}}, "slow: a factor must look like 2x, got inf"),
+        ({"slow": {2: "2x"}}, "slow: rank 2 does not exist, the run has ranks 0..1"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(field, told):
+    with pytest.raises(ConfigError, match=told):
+        run(nothing, config=field)

@@ -116,13 +116,25 @@ def test_a_chain_of_operations_without_any_time_is_as_long_as_it_likes():
     assert run(body).result.kernel_ps == READ
 
 
-def test_moves_that_end_at_once_leave_every_slot_of_their_pipe():
+@pytest.mark.parametrize("slots", ["8", "unlimited"])
+def test_moves_that_end_at_once_leave_every_slot_of_their_pipe(slots):
     def body(x, y, data, signal):
         for k in range(8):
             pl.store(pl.load(x, [0, 32 * k], [1, 32]), [0, 32 * k], y)
 
-    ran = run(body, config={"platform_overrides": {"pipe.moves_in_flight": "8"}})
+    ran = run(body, config={"platform_overrides": {"pipe.moves_in_flight": slots}})
     assert np.array_equal(ran.x, ran.y)
+
+
+def test_without_a_limit_all_moves_are_in_flight_together():
+    def body(x, y, data, signal):
+        if me(data) == 0:
+            for k in range(20):
+                load(data, 1, 8 * k, 8)
+
+    ran = run(body, config={"platform_overrides": {"pipe.moves_in_flight": "unlimited"}})
+    # 20 x 32 B share the link.
+    assert ran.log(0, "remote_load") == [("remote_load", 0, 2 * US + 25_600)] * 20
 
 
 @pytest.mark.parametrize(
