@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 
 from a2a3sim.call_arguments import CallArguments
 from a2a3sim.config import RunConfig
 from a2a3sim.engine import current_kernel
-from a2a3sim.errors import A2A3Error, DeadlockError
+from a2a3sim.errors import A2A3Error, DeadlockError, FindingsWarning
 from a2a3sim.frontend.context import enter, leave
 from a2a3sim.frontend.functions import Function
 from a2a3sim.frontend.recording import HostContext, Recording
@@ -177,5 +178,20 @@ def _conclude(
         program.last_call = call if current.keep_calls else None
         for observe in current.observers:
             observe(program, program.last_run, program.last_trace)
+    elif error is None:
+        _warn(program.last_run)
     if error is not None:
         raise error
+
+
+def _warn(result) -> None:
+    """Under plain Python nobody prints the findings: say that there are some, at the line of the call."""
+    found = sorted({f.kind for f in result.findings if f.severity == "error"})
+    if result.numerics is not None and not result.numerics.ok:
+        found.append("wrong numerics")
+    if found:
+        warnings.warn(
+            f"{result.program}: {', '.join(found)}; `a2a3sim run SCRIPT` tells more, last_run.findings has it all",
+            FindingsWarning,
+            stacklevel=5,
+        )

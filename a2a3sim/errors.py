@@ -4,6 +4,7 @@ __all__ = [
     "A2A3Error",
     "ConfigError",
     "DeadlockError",
+    "FindingsWarning",
     "InternalError",
     "InvalidOperationError",
     "KernelError",
@@ -38,6 +39,10 @@ class DeadlockError(KernelError):
     def __init__(self, message: str, report: str = "") -> None:
         super().__init__(message)
         self.report = report or message
+
+
+class FindingsWarning(UserWarning):
+    """A run under plain Python has findings of severity error, or wrong numerics."""
 
 
 class NumericsError(A2A3Error):

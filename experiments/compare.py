@@ -24,6 +24,7 @@ class Comparison:
     """Algorithms side by side; each with one outcome per seed."""
 
     outcomes: dict[str, list[Outcome]]
+    default_cores: bool = True
 
     @classmethod
     def run(
@@ -60,7 +61,7 @@ class Comparison:
             ]
             for algorithm in algorithms
         }
-        return cls(outcomes)
+        return cls(outcomes, cores is None)
 
     @property
     def runs(self) -> list[RunResult]:
@@ -90,8 +91,9 @@ class Comparison:
         yield cost_card([[o.result for o in group] for group in self.outcomes.values()], forms, title)
         for name, outcome in self.typical.items():
             yield f"{name}: {links_line(outcome.result)}"
-        if job.cores != 1:
+        if self.default_cores and job.cores != 1:
             yield "Cores: enough that the fabric is compared, not one core; --cores 1 shows a single one."
+        yield "Bound: shortest latency chain + the largest, over capacities, of the bytes it must carry ÷ its rate."
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:

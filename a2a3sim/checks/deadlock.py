@@ -23,6 +23,7 @@ class _Cells:
         self.notifies: dict[tuple, list[Operation]] = defaultdict(list)
         self.waited: set[tuple] = set()
         self.axes: dict[object, set[int]] = {}
+        self.writers: dict[object, set[int]] = defaultdict(set)
         self.ranks = {lane.rank for lane in trace.lanes}  # that have begun anything
         for op in trace.operations():
             if op.kind == "notify":
@@ -45,15 +46,16 @@ class _Cells:
         index = self.index(op.cell)
         agreeing = {k for k, part in enumerate(index) if part == op.lane.rank}
         buffer = op.cell[0].buffer
+        self.writers[buffer].add(op.lane.rank)
         self.axes[buffer] = self.axes.get(buffer, agreeing) & agreeing
 
     def owner(self, cell) -> int | None:
         """The rank that, by the pattern of the other notifies, should have raised a cell."""
         axes = self.axes.get(cell[0].buffer)
-        if not axes:
-            return None
-        index = self.index(cell)
-        return index[min(axes)]
+        if not axes or len(self.writers[cell[0].buffer]) < 2:
+            return None  # one writer makes no pattern
+        owner = self.index(cell)[min(axes)]
+        return owner if owner in self.ranks else None
 
     def near_misses(self, wait: Operation) -> list[Operation]:
         """Notifies that nobody waits for: to this rank first, then of the expected writer to other ranks."""
@@ -217,10 +219,10 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted
             lines.append("the value passed the awaited one before the wait looked: use Ge on a growing counter")
     else:
         lines.append("nobody has notified this cell")
-    owner = cells.owner(first.cell)
-    if owner is not None and not any(op.lane.rank == owner for op in came):
+    owner, misses = cells.owner(first.cell), cells.near_misses(first)
+    if owner is not None and not misses and not any(op.lane.rank == owner for op in came):
         lines.append(_absent(owner, first, cells, finished))
-    for op in cells.near_misses(first)[:_SHOWN]:
+    for op in misses[:_SHOWN]:
         lines.append(
             f"near miss: rank {op.lane.rank} at {_at(op)} raised {op.cell[0].cell_name(op.cell[1])} "
             f"of rank {op.cell[0].rank}, which nobody waits for"

@@ -61,7 +61,7 @@ def check_program(
     undefined = report_lost_credits(program, clocks, folder)
     report_overflow(program, folder)
     if options.set_writes_line:
-        report_line_shares(program, clocks, folder)
+        report_line_shares(program, clocks, folder, options.builtin)
     if options.granule is not None:
         report_alignment(program, folder, options.granule, options.builtin)
     if first:

@@ -15,17 +15,23 @@ __all__ = ["report_line_shares"]
 _LINE = 64  # bytes that a Set or a scalar store writes back
 
 
-def report_line_shares(program: Program, clocks: Clocks, folder: Folder) -> None:
-    """Unordered writers of one line, of which one, a Set or a scalar store, writes the whole line back."""
+def report_line_shares(program: Program, clocks: Clocks, folder: Folder, builtin=()) -> None:
+    """Unordered writers of one line, of which one, a Set or a scalar store, writes the whole line back.
+
+    Warnings; a note where both are a built-in collective's, whose callers cannot lay its cells out otherwise.
+
+    Args:
+        builtin: lines at which built-in collectives are called.
+    """
     if program.scalar_writes or any(cell.replaced for cell in program.cells.values()):
-        _Lines(program, clocks, folder).report()
+        _Lines(program, clocks, folder, builtin).report()
 
 
 class _Lines:
     """The lines that somebody writes back whole, and all their writers."""
 
-    def __init__(self, program: Program, clocks: Clocks, folder: Folder) -> None:
-        self.program, self.clocks, self.folder = program, clocks, folder
+    def __init__(self, program: Program, clocks: Clocks, folder: Folder, builtin) -> None:
+        self.program, self.clocks, self.folder, self.builtin = program, clocks, folder, builtin
         self.updates: dict[tuple[int, int], dict[int, list[Update]]] = {}
         self.scalars: dict[tuple[int, int], list[int]] = {}
         self.stores: dict[tuple[int, int], list[int]] = {}
@@ -121,16 +127,17 @@ class _Lines:
     def _share(self, line, mine: Ref, other: Ref, subtype: str) -> None:
         memory, start = line[0], line[1] * _LINE
         refs = tuple(sorted((mine, other), key=lambda r: (self.folder.site(r.op), r)))
+        given = all(self.folder.site(r.op) in self.builtin for r in refs)
         self.folder.add(
             "line-share",
-            "warning",
+            "note" if given else "warning",
             subtype,
             refs,
             memory,
             start,
             start + _LINE,
             "bytes",
-            messages.line_shared,
+            messages.line_shared_by_builtin if given else messages.line_shared,
         )
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "credit_wiped",
     "early_release",
     "line_shared",
+    "line_shared_by_builtin",
     "overflow",
     "overshoot",
     "race",
@@ -225,6 +226,12 @@ def line_shared(told):
     )
     fix = "put what different cores write 64 bytes (16 int32) apart, or use AtomicAdd, which touches one word"
     return _sentence(message) + told.more, fix
+
+
+def line_shared_by_builtin(told):
+    """The same within a built-in collective, which lays its cells out itself."""
+    message, _ = line_shared(told)
+    return message, "nothing that the caller could do: the built-in keeps its counts in neighbouring words"
 
 
 def unaligned(told):

@@ -42,7 +42,9 @@ def _of_memory(folder: Folder, accesses: Accesses, group: np.ndarray) -> None:
     for name, mine in _first_reads(accesses, reads):
         if cover.holds(regions[name]):
             continue
-        earlier = writes[~accesses.before(np.full(len(writes), mine), writes)]
+        after = accesses.before(np.full(len(writes), mine), writes)
+        after &= (accesses.thread[writes] != accesses.thread[mine]) | (writes > mine)  # numbered in program order
+        earlier = writes[~after]
         if not _Cover(regions[np.unique(accesses.region[earlier])]).holds(regions[name]):
             _report(folder, accesses, mine, name)
 

@@ -28,7 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     except usage_error as error:
         context = getattr(error, "ctx", None)
         name = context.command_path if context is not None else "a2a3sim"
-        print(f"{name}: {error.format_message()}", file=sys.stderr)
+        message = error.format_message()
+        # Called without arguments the message is the help itself.
+        print(message if message.startswith("Usage:") else f"{name}: {message}", file=sys.stderr)
         status = 2
     except DeadlockError as error:
         print(error.report, file=sys.stderr)

@@ -16,7 +16,7 @@ _COMMON = "Machine and run"
 
 Devices = Annotated[str, typer.Option("-d", "--devices", help="Device labels: 0,1,2,3 or 0-7; their number is P.")]
 Platform = Annotated[
-    str, typer.Option("--platform", help="Machine: a name (`a2a3sim platforms`) or a TOML file.", rich_help_panel=_COMMON)
+    str, typer.Option("--platform", envvar="A2A3SIM_PLATFORM", help="Machine: a name (`a2a3sim platforms`) or a TOML file.", rich_help_panel=_COMMON)
 ]
 Overrides = Annotated[
     list[str] | None,

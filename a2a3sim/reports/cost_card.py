@@ -97,7 +97,7 @@ def _column(group: list[RunResult], baseline: list[RunResult], form: ClosedForm 
     cells = {
         "payload N": "" if payload is None else format_size(payload),
         "remote bytes per rank": format_size(high)
-        if low == high
+        if format_size(low) == format_size(high)
         else f"{format_size(low)} to {format_size(high)}",
         "closed form": "" if form is None else form.formula,
         _EXACT: "" if form is None else _verdict(low, high, form.nbytes),
@@ -122,7 +122,10 @@ def _column(group: list[RunResult], baseline: list[RunResult], form: ClosedForm 
 
 
 def _verdict(low: int, high: int, expected: int) -> str:
-    return f"{expected} B, exact" if low == high == expected else f"≠ {expected} B"
+    """The closed form's value is that of the rank that must move most; others may have smaller chunks."""
+    if high != expected:
+        return f"≠ {expected} B"
+    return f"{expected} B, exact" if low == high else f"{expected} B, exact (least {low} B)"
 
 
 def _saved(mine: int, theirs: int) -> str:
