@@ -1,8 +1,8 @@
 """Cycle-approximate simulator for collective kernels on Ascend A2/A3 NPUs.
 
-    import a2a3sim.language as pl
-    import a2a3sim.language.distributed as pld
-    from a2a3sim import ir, DistributedConfig, RunConfig
+import a2a3sim.language as pl
+import a2a3sim.language.distributed as pld
+from a2a3sim import ir, DistributedConfig, RunConfig
 """
 
 from importlib import import_module

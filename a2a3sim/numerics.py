@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from a2a3sim.frontend.arguments import as_array
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.frontend.arguments import as_array
 from a2a3sim.frontend.types import as_dtype
 
 __all__ = ["TOLERANCES", "compare"]
@@ -36,7 +36,9 @@ def compare(golden, written: dict[str, np.ndarray], rtol: float | None, atol: fl
     for (name, got), want in zip(written.items(), wanted, strict=True):
         want = as_array(want, f"golden of {name}")
         if want.shape != got.shape:
-            raise InvalidOperationError(f"golden of {name} must have shape {list(got.shape)}, got {list(want.shape)}")
+            raise InvalidOperationError(
+                f"golden of {name} must have shape {list(got.shape)}, got {list(want.shape)}"
+            )
         tolerance = TOLERANCES.get(as_dtype(got.dtype).name, 0.0)
         with np.errstate(all="ignore"):
             a, b = got.astype(np.float64), want.astype(np.float64)
@@ -50,8 +52,14 @@ def compare(golden, written: dict[str, np.ndarray], rtol: float | None, atol: fl
         count = int(bad.sum())
         if count:
             first = tuple(int(i) for i in np.argwhere(bad)[0])
-            notes.append(f"{name}: {count} of {bad.size} elements, first at {list(first)}: {got[first]} != {want[first]}")
+            notes.append(
+                f"{name}: {count} of {bad.size} elements, first at {list(first)}: {got[first]} != {want[first]}"
+            )
         wrong += count
     return Numerics(
-        ok=wrong == 0, wrong=wrong, max_abs_error=absolute, max_rel_error=relative, explanation="; ".join(notes)
+        ok=wrong == 0,
+        wrong=wrong,
+        max_abs_error=absolute,
+        max_rel_error=relative,
+        explanation="; ".join(notes),
     )

@@ -20,14 +20,14 @@ from a2a3sim import DistributedConfig, RunConfig, ir
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Job
 
-REPEATS = 3
+REPEATS = 2
 CASES = [
     # Algorithm, elements, cores, largest tile: barriers, many tiles, several cores, long chains of signals.
     ("mesh", 4096, 1, 1 << 14),
-    ("two_phase", 1 << 16, 1, 1 << 10),
-    ("two_phase", 1 << 16, 4, 1 << 10),
+    ("two_phase", 1 << 15, 1, 1 << 10),
+    ("two_phase", 1 << 14, 4, 1 << 14),
     ("ring", 1 << 14, 1, 1 << 14),
-    ("recursive_doubling", 1 << 14, 4, 1 << 10),
+    ("recursive_doubling", 1 << 12, 4, 1 << 10),
 ]
 WIDE = {"topology.devices": "512"}
 
@@ -37,7 +37,9 @@ def program(algorithm: str, ranks: int, count: int, cores: int, tile: int):
     job = Job(ranks, count, pl.FP32, cores=cores, tile_bytes=tile)
     with tempfile.TemporaryDirectory() as scratch:
         config = DistributedConfig(device_ids=list(range(ranks)))
-        compiled = ir.compile(find("allreduce", algorithm).build(job), output_dir=scratch, distributed_config=config)
+        compiled = ir.compile(
+            find("allreduce", algorithm).build(job), output_dir=scratch, distributed_config=config
+        )
     return compiled, np.ones((ranks, 1, count), np.float32), np.zeros((ranks, 1, count), np.float32)
 
 
@@ -66,7 +68,9 @@ def peak(compiled, x, y, checks: bool) -> float:
 def main() -> None:
     """Print one line for each case."""
     ranks = int(sys.argv[1]) if len(sys.argv) > 1 else 64
-    print(f"{'algorithm':20} {'cores':>5} {'operations':>10} {'without':>9} {'with':>9} {'ratio':>6} {'MiB':>6} {'MiB with':>9}")
+    print(
+        f"{'algorithm':20} {'cores':>5} {'operations':>10} {'without':>9} {'with':>9} {'ratio':>6} {'MiB':>6} {'MiB with':>9}"
+    )
     for algorithm, count, cores, tile in CASES:
         compiled, x, y = program(algorithm, ranks, count, cores, tile)
         without, checked = cpu(compiled, x, y, False), cpu(compiled, x, y, True)

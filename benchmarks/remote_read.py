@@ -87,12 +87,16 @@ def measure(algorithm: str, ranks: int, machine: str, skew: str):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ranks", type=int, default=64)
     ranks = parser.parse_args().ranks
     unit = bare_timeout(ranks)
     print(f"bare SimPy timeout, {ranks} processes: {unit:.3f} us")
-    print(f"{'pattern':32} {'events':>8} {'switches':>8} {'ops/s':>9} {'us/read':>8} {'timeouts':>8} {'target':>6} {'whole':>6}")
+    print(
+        f"{'pattern':32} {'events':>8} {'switches':>8} {'ops/s':>9} {'us/read':>8} {'timeouts':>8} {'target':>6} {'whole':>6}"
+    )
     for name, algorithm, machine, skew, target in PATTERNS:
         spent, whole, result = measure(algorithm, ranks, machine, skew)
         reads = ranks * (ranks - 1)
@@ -101,7 +105,9 @@ def main() -> None:
             f"{name:32} {result.cost.events:8} {result.cost.switches:8} {result.cost.operations / spent:9.0f} "
             f"{each:8.2f} {each / unit:8.1f} {target:6} {whole / reads * 1e6 / unit:6.1f}"
         )
-    print("timeouts: simulation of one remote read with its notify, wait and add; whole: with result and metrics")
+    print(
+        "timeouts: simulation of one remote read with its notify, wait and add; whole: with result and metrics"
+    )
 
 
 if __name__ == "__main__":

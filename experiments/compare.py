@@ -82,7 +82,8 @@ class Comparison:
         first = next(iter(self.outcomes.values()))[0]
         job = first.job
         forms = {
-            name: ClosedForm(group[0].form.formula, group[0].closed_form_bytes) for name, group in self.outcomes.items()
+            name: ClosedForm(group[0].form.formula, group[0].closed_form_bytes)
+            for name, group in self.outcomes.items()
         }
         title = (
             f"all-reduce of {format_size(job.nbytes)} {job.dtype.name} on each of {job.ranks} ranks, "
@@ -116,7 +117,9 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
                 points.append(TrafficPoint(name, ranks, outcome.result.max_remote_bytes))
     matrices = [matrix_of(o.result) for o in chosen.values()]
     head = header(next(iter(chosen.values())).result)
-    traffic = draw_traffic(points, matrices, job.nbytes, folder / "compare_traffic.png", head, what, measured_on="ideal")
+    traffic = draw_traffic(
+        points, matrices, job.nbytes, folder / "compare_traffic.png", head, what, measured_on="ideal"
+    )
     return [timeline, traffic]
 
 

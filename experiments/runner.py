@@ -11,6 +11,7 @@ import numpy as np
 
 from a2a3sim import ConfigError, DistributedConfig, RunConfig, RunResult, ir, load_platform
 from a2a3sim.bound import bound_ps
+from a2a3sim.frontend.types import as_dtype
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Collective, Job
 from a2a3sim.language import Program
@@ -18,7 +19,6 @@ from a2a3sim.models.platform import Platform
 from a2a3sim.result import Numerics
 from a2a3sim.settings import resolve
 from a2a3sim.trace import Trace
-from a2a3sim.frontend.types import as_dtype
 from a2a3sim.units import format_size, nearest
 
 MOVED = ("fp32", "fp16", "bf16", "int32", "int16", "int8")  # element types that collectives work on
@@ -55,7 +55,9 @@ class Outcome:
     trace: Trace
     form: Collective
     job: Job
-    arrays: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)  # inputs, outputs, if asked for
+    arrays: tuple[np.ndarray, np.ndarray] | None = field(
+        default=None, repr=False
+    )  # inputs, outputs, if asked for
 
     @property
     def closed_form_bytes(self) -> int:
@@ -70,7 +72,9 @@ def job_for(point: Point, platform: Platform) -> Job:
         ConfigError: N is no whole number of elements, too few ranks, or the algorithm cannot do it.
     """
     if point.dtype not in MOVED:
-        raise ConfigError(f"dtype must be one of {', '.join(MOVED)}, got {point.dtype!r}{nearest(point.dtype, MOVED)}")
+        raise ConfigError(
+            f"dtype must be one of {', '.join(MOVED)}, got {point.dtype!r}{nearest(point.dtype, MOVED)}"
+        )
     dtype = as_dtype(point.dtype)
     if point.ranks < 2:
         raise ConfigError(f"a collective needs at least 2 devices, got {point.ranks}")
@@ -98,7 +102,9 @@ def make_inputs(shape, dtype, ranks: int) -> np.ndarray:
     return generator.integers(-9, 10, (ranks, *shape), np.int8).astype(dtype.numpy)
 
 
-def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, keep_arrays: bool = False) -> Outcome:
+def run_point(
+    point: Point, inputs: Callable[..., np.ndarray] = make_inputs, keep_arrays: bool = False
+) -> Outcome:
     """Simulate a point; unless it is timing-only, compare bit for bit with numpy in the kernel's own order.
 
     Args:
@@ -117,7 +123,11 @@ def run_point(point: Point, inputs: Callable[..., np.ndarray] = make_inputs, kee
     x_shape, y_shape = form.shapes(job)
     dtype = job.dtype
     check_memory(form, job, platform)
-    x = np.zeros((job.ranks, *x_shape), dtype.numpy) if config.timing_only else inputs(x_shape, dtype, job.ranks)
+    x = (
+        np.zeros((job.ranks, *x_shape), dtype.numpy)
+        if config.timing_only
+        else inputs(x_shape, dtype, job.ranks)
+    )
     y = np.zeros((job.ranks, *y_shape), dtype.numpy)
     devices = DistributedConfig(device_ids=labels)
     program = ir.compile(_built(form.build, job), output_dir=_scratch().name, distributed_config=devices)
@@ -172,7 +182,11 @@ def _numerics(form: Collective, job: Job, x: np.ndarray, y: np.ndarray) -> Numer
         absolute = max(absolute, float(error.max(initial=0.0)))
         scale = np.abs(true).max(initial=0.0)
         relative = max(relative, absolute / float(scale) if scale else 0.0)
-    text = "bit-equal to numpy in the kernel's own order" if wrong == 0 else f"{wrong} elements differ from numpy"
+    text = (
+        "bit-equal to numpy in the kernel's own order"
+        if wrong == 0
+        else f"{wrong} elements differ from numpy"
+    )
     return Numerics(
         ok=wrong == 0,
         wrong=wrong,

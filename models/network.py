@@ -39,7 +39,7 @@ class Flow:
         "tag",
     )
 
-    def __init__(self, nbytes, route, start, done, owner, number):  # noqa: PLR0917 - keywords cost time here
+    def __init__(self, nbytes, route, start, done, owner, number):
         self.nbytes = nbytes
         self.route = route
         self.start = start

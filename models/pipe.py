@@ -59,7 +59,17 @@ class MovePipe:
     """MTE2, MTE3, or the scalar pipe's own loads and stores."""
 
     __slots__ = (
-        "_arrive", "_armed", "_begin_flow", "_land", "_moving", "core", "endless", "free", "last", "pump", "queue",
+        "_armed",
+        "_arrive",
+        "_begin_flow",
+        "_land",
+        "_moving",
+        "core",
+        "endless",
+        "free",
+        "last",
+        "pump",
+        "queue",
         "waits_for",
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ class Signals:
         self.applied = 0
         self._arrivals: dict[int, list] = {}
         self._lines: dict[tuple, tuple[int, Operation]] = {}
-        self._waiters: dict[tuple, list[_Waiter]] = {}
+        self._waiters: dict[object, dict[int, list[_Waiter]]] = {}  # by memory object and offset
 
     def value(self, cell) -> int:
         """The current value of a cell (memory, byte offset)."""
@@ -67,9 +67,8 @@ class Signals:
 
     def stored(self, memory) -> None:
         """Plain bytes were written to an object with signal cells: its waits look again."""
-        for cell, waiters in list(self._waiters.items()):
-            if cell[0] is memory:
-                self._changed(waiters, self.value(cell), None)
+        for offset, waiters in list(self._waiters.get(memory, {}).items()):
+            self._changed(waiters, self.value((memory, offset)), None)
 
     def _changed(self, waiters: list[_Waiter], value: int, update: Operation | None) -> None:
         """A cell has a new value: its waits look again."""
@@ -84,11 +83,14 @@ class Signals:
     @property
     def due(self) -> bool:
         """Whether a wait is about to end."""
-        return any(w.armed for waiters in self._waiters.values() for w in waiters)
+        return any(w.armed for w in self._all())
 
     def waiting(self) -> list[Operation]:
         """The waits that are not satisfied, in the order in which they began."""
-        return [w.op for waiters in self._waiters.values() for w in waiters]
+        return [w.op for w in self._all()]
+
+    def _all(self) -> list[_Waiter]:
+        return [w for cells in self._waiters.values() for waiters in cells.values() for w in waiters]
 
     def send(self, op: Operation, arrival: int, core) -> None:
         """A notify is on its way and reaches the target's signal memory at ``arrival`` (ps)."""
@@ -149,9 +151,9 @@ class Signals:
         op.applied = op.end = now
         op.order = self.applied
         self.applied += 1
-        waiters = self._waiters.get(cell)
-        if waiters:
-            self._changed(waiters, value, op)
+        waiters = self._waiters.get(memory)
+        if waiters and offset in waiters:
+            self._changed(waiters[offset], value, op)
         core.notified(op)
 
     def _arm(self, waiter: _Waiter, update: Operation | None, now: int) -> None:
@@ -174,10 +176,12 @@ class Signals:
         if not _holds(op, value):
             op.by = None
             return
-        waiters = self._waiters[waiter.cell]
+        memory, offset = waiter.cell
+        cells = self._waiters[memory]
+        waiters = cells[offset]
         waiters.remove(waiter)
         if not waiters:
-            del self._waiters[waiter.cell]
+            del cells[offset]
         op.seen = value
         op.end = self.clock.now
         waiter.core.wake()
@@ -191,7 +195,8 @@ class Signals:
             op.end = now
             return True
         waiter = _Waiter(op, core)
-        self._waiters.setdefault(op.cell, []).append(waiter)
+        memory, offset = op.cell
+        self._waiters.setdefault(memory, {}).setdefault(offset, []).append(waiter)
         if _holds(op, value):
             waiter.armed = True
             self.clock.at(op.start, self._look, waiter, _LAST)

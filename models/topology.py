@@ -161,7 +161,9 @@ class Topology:
         if src == dst:
             return ()
         if self.shape.kind == "full_mesh" and not self._ported:
-            return (self._keep(self._link(src, dst)),)  # a path of its own for each pair: thousands, each used once
+            return (
+                self._keep(self._link(src, dst)),
+            )  # a path of its own for each pair: thousands, each used once
         if self.shape.paired(src, dst):
             return (self._keep(self._link(src, dst)),)
         switches = self.shape.switches

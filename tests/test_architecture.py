@@ -40,25 +40,42 @@ def within(name: str, packages) -> bool:
     return any(name == p or name.startswith(p + ".") for p in packages)
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.parts[len(ROOT.parts)] == "models"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if f.parts[len(ROOT.parts)] == "models"], ids=lambda p: p.name
+)
 def test_the_models_know_no_kernel_and_no_language(path):
-    strangers = {n for n in imported(path) if not within(n, ALLOWED["models"]) and n not in LEAVES and n != "a2a3sim"}
+    strangers = {
+        n for n in imported(path) if not within(n, ALLOWED["models"]) and n not in LEAVES and n != "a2a3sim"
+    }
     assert not strangers
 
 
-@pytest.mark.parametrize("path", [f for f in FILES if f.parts[len(ROOT.parts)] == "kernels"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [f for f in FILES if f.parts[len(ROOT.parts)] == "kernels"], ids=lambda p: p.name
+)
 def test_kernels_import_only_the_language(path):
-    strangers = {n for n in imported(path) if not within(n, ALLOWED["kernels"]) and n not in LEAVES and n != "a2a3sim"}
+    strangers = {
+        n for n in imported(path) if not within(n, ALLOWED["kernels"]) and n not in LEAVES and n != "a2a3sim"
+    }
     assert not strangers
 
 
 def test_only_the_command_line_stands_above_the_experiments():
-    users = {f for f in FILES if f.parts[len(ROOT.parts)] == "a2a3sim" and any(within(n, ("a2a3sim.experiments",)) for n in imported(f))}
+    users = {
+        f
+        for f in FILES
+        if f.parts[len(ROOT.parts)] == "a2a3sim"
+        and any(within(n, ("a2a3sim.experiments",)) for n in imported(f))
+    }
     assert all("cli" in f.parts for f in users)
 
 
 def test_one_file_knows_greenlet():
-    knowing = {f.name for f in FILES if any(line.startswith(("import greenlet", "from greenlet")) for line in f.read_text().splitlines())}
+    knowing = {
+        f.name
+        for f in FILES
+        if any(line.startswith(("import greenlet", "from greenlet")) for line in f.read_text().splitlines())
+    }
     assert knowing == {"engine.py"}
 
 
@@ -71,8 +88,16 @@ def test_no_file_is_too_long(path):
 def test_every_module_has_a_docstring_and_says_what_is_public(path):
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree)
-    defines = any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not n.name.startswith("_") for n in tree.body)
-    names = {t.id for n in tree.body if isinstance(n, (ast.Assign, ast.AnnAssign)) for t in getattr(n, "targets", [getattr(n, "target", None)]) if isinstance(t, ast.Name)}
+    defines = any(
+        isinstance(n, (ast.FunctionDef, ast.ClassDef)) and not n.name.startswith("_") for n in tree.body
+    )
+    names = {
+        t.id
+        for n in tree.body
+        if isinstance(n, (ast.Assign, ast.AnnAssign))
+        for t in getattr(n, "targets", [getattr(n, "target", None)])
+        if isinstance(t, ast.Name)
+    }
     if defines and "cli" not in path.parts:
         assert "__all__" in names
 

@@ -12,7 +12,15 @@ COMMAND = "compare", "-d", "0-3", "--size", "64KiB", "--seed", "3", "--json", "-
 
 def report(tmp_path, *args, hash_seed="0"):
     done = subprocess.run(
-        [sys.executable, "-c", "from a2a3sim.cli import main; main()", *COMMAND, *args, "--out", str(tmp_path)],
+        [
+            sys.executable,
+            "-c",
+            "from a2a3sim.cli import main; main()",
+            *COMMAND,
+            *args,
+            "--out",
+            str(tmp_path),
+        ],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,

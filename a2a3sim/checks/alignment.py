@@ -35,7 +35,9 @@ def report_alignment(program: Program, folder: Folder, granule: int, builtin=())
     if not len(suspects):
         return
     ends = _Tails(program, granule)
-    bad = {k: "address" if address[k] else "length" for k in suspects.tolist() if address[k] or ends.shared(k)}
+    bad = {
+        k: "address" if address[k] else "length" for k in suspects.tolist() if address[k] or ends.shared(k)
+    }
     if not bad:
         return
     for number, region in enumerate(program.access_region):

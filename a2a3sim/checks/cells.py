@@ -107,4 +107,6 @@ def report_unawaited(program: Program, folder: Folder, plain: Iterable[PlainAcce
             if last.thread.rank != cell.rank:
                 at = cell.offset // 4
                 place = cell.memory, at, at + 1, "cells"
-                folder.add("residue", "note", "unawaited", (ref_of(last),), *place, messages.unawaited, "unawaited")
+                folder.add(
+                    "residue", "note", "unawaited", (ref_of(last),), *place, messages.unawaited, "unawaited"
+                )

@@ -72,7 +72,9 @@ class _Cells:
         if writer is None:
             return here or same_cell
         # Others' notifies may be for waits to which this rank has not come yet.
-        return [op for op in here if op.lane.rank == writer] or [op for op in same_cell if op.lane.rank == writer]
+        return [op for op in here if op.lane.rank == writer] or [
+            op for op in same_cell if op.lane.rank == writer
+        ]
 
 
 def deadlock_finding(launch, parked) -> tuple[Finding, str]:
@@ -146,7 +148,9 @@ def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
             queued[task.function.name, stands[rank].kernel].append(rank)
     for (name, kernel), ranks in queued.items():
         behind = sorted(set(ranks))
-        lines.append(f"not begun: {name} of {ranks_text(behind)}, which stands behind {kernel} in the device's queue")
+        lines.append(
+            f"not begun: {name} of {ranks_text(behind)}, which stands behind {kernel} in the device's queue"
+        )
     for kernel, by in _staffing(trace).items():
         shares = [f"{plural(n, 'core')} of {ranks_text(ranks)}" for n, ranks in by.items()]
         lines.append(f"{kernel} runs on {listed(shares)}")
@@ -158,9 +162,7 @@ def _staffing(trace: Trace) -> dict[str, dict[int, list[int]]]:
     found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for lane in trace.lanes:
         found[lane.kernel][lane.blocks].add(lane.rank)
-    return {
-        kernel: {n: sorted(by[n]) for n in sorted(by)} for kernel, by in found.items() if len(by) > 1
-    }
+    return {kernel: {n: sorted(by[n]) for n in sorted(by)} for kernel, by in found.items() if len(by) > 1}
 
 
 def _key(op: Operation) -> tuple:
@@ -214,9 +216,13 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted
     came = cells.notifies.get(first.cell, [])
     if came:
         who = listed([f"rank {op.lane.rank} ({_at(op)}, {op.action} {op.value})" for op in came[:_SHOWN]])
-        lines.append(f"notified so far by {who}" + (f" and {len(came) - _SHOWN} more" if len(came) > _SHOWN else ""))
+        lines.append(
+            f"notified so far by {who}" + (f" and {len(came) - _SHOWN} more" if len(came) > _SHOWN else "")
+        )
         if first.action == "eq" and any(op.seen == first.value for op in came):
-            lines.append("the value passed the awaited one before the wait looked: use Ge on a growing counter")
+            lines.append(
+                "the value passed the awaited one before the wait looked: use Ge on a growing counter"
+            )
     else:
         lines.append("nobody has notified this cell")
     owner, misses = cells.owner(first.cell), cells.near_misses(first)

@@ -54,13 +54,20 @@ class Finding:
     @property
     def verdict(self) -> tuple:
         """What may not depend on the schedule: everything but the subtype and the wording."""
-        return (self.kind, self.severity, tuple(self.sites), tuple(self.ranks), tuple(self.pairs), str(self.where))
+        return (
+            self.kind,
+            self.severity,
+            tuple(self.sites),
+            tuple(self.ranks),
+            tuple(self.pairs),
+            str(self.where),
+        )
 
 
 class _Fold:
     """Occurrences of one finding."""
 
-    __slots__ = ("count", "extent", "explained", "refs", "subtypes", "text", "tuples")
+    __slots__ = ("count", "explained", "extent", "refs", "subtypes", "text", "tuples")
 
     def __init__(self, refs, text, extent: Extent) -> None:
         self.refs, self.text = refs, text
@@ -93,7 +100,20 @@ class Folder:
         return found
 
     def add(
-        self, kind, severity, subtype, refs, memory, low, high, unit, text, group=None, count=1, explained=None, old=False
+        self,
+        kind,
+        severity,
+        subtype,
+        refs,
+        memory,
+        low,
+        high,
+        unit,
+        text,
+        group=None,
+        count=1,
+        explained=None,
+        old=False,
     ) -> None:
         """One occurrence, or several that are alike.
 

@@ -124,7 +124,9 @@ def program_of(trace, last=None) -> Program:
         ordinals = launches.setdefault(lane.device, {})
         launch = ordinals.setdefault((lane.call, lane.dispatch), len(ordinals))
         specs.append(
-            ThreadSpec(lane.rank, lane.core, group, lane.device, launch, lane.call, lane.call in old, lane.kernel)
+            ThreadSpec(
+                lane.rank, lane.core, group, lane.device, launch, lane.call, lane.call in old, lane.kernel
+            )
         )
     edges = _edges(traces, groups)
     if last is None:

@@ -47,19 +47,27 @@ def race(told):
         return _sentence(message) + told.more + told.explained, _repair(told, fix)
     late_write = f"if rank {one.rank} is late, rank {other.rank} gets the old bytes"
     late_read = f"if rank {other.rank} is late, it gets bytes that rank {one.rank} has already overwritten"
-    before = "after (1) notify the reader, and wait before (2) for a value that only this notify can bring about"
+    before = (
+        "after (1) notify the reader, and wait before (2) for a value that only this notify can bring about"
+    )
     after = "after (2) notify the writer, who waits for all readers before (1) (a closing barrier, or credits); or alternate two buffers"
     if told.subtypes == {"RAW"}:
         message = f"{second} reads what {first} writes, and no wait guarantees that the write is over: {late_write}."
         fix = before
     elif told.subtypes == {"WAR"}:
-        message = f"{first} writes what {second} reads, and no wait guarantees that the read is over: {late_read}."
+        message = (
+            f"{first} writes what {second} reads, and no wait guarantees that the read is over: {late_read}."
+        )
         fix = after
     else:
-        message = f"{first} and {second} touch the same bytes, and no wait orders them: {late_write}; {late_read}."
+        message = (
+            f"{first} and {second} touch the same bytes, and no wait orders them: {late_write}; {late_read}."
+        )
         fix = f"{before}. And {after}"
     if told.calls:
-        message += " Here they belong to two calls of a worker that keeps its windows: a device may be a call ahead."
+        message += (
+            " Here they belong to two calls of a worker that keeps its windows: a device may be a call ahead."
+        )
     elif told.launches:
         message += " Here they belong to two dispatches, which nothing orders between devices."
     loose = told.loose
@@ -76,7 +84,11 @@ def _declared(told, earlier: str, later: str) -> str:
 
 def _repair(told, fix: str) -> str:
     wait = told.wholly_explained
-    return fix if wait is None else f"repair the wait at {short_place(*wait)} (early-release); it then orders them"
+    return (
+        fix
+        if wait is None
+        else f"repair the wait at {short_place(*wait)} (early-release); it then orders them"
+    )
 
 
 def _race_on_one_rank(told):
@@ -103,7 +115,9 @@ def unfenced(told):
         f"{told.by(0)} leaves while its {told.op(1)} {state}; {told.by(2)} relies on the notify and may come before "
         "the bytes."
     )
-    fix = "put pl.system.fence() between (2) and (1); a barrier after the notify does not add the missing order"
+    fix = (
+        "put pl.system.fence() between (2) and (1); a barrier after the notify does not add the missing order"
+    )
     return _sentence(message) + told.more, fix
 
 
@@ -215,7 +229,9 @@ def residue(told):
         f"when a launch ends, {told.place} is not back at its start value (last changed by {told.by(0)}), and the "
         "window lives on: the next launch finds it so."
     )
-    return _sentence(message), "take the used credits off at the end, or let the next launch count on from there"
+    return _sentence(
+        message
+    ), "take the used credits off at the end, or let the next launch count on from there"
 
 
 def line_shared(told):
@@ -236,7 +252,11 @@ def line_shared_by_builtin(told):
 
 def unaligned(told):
     """A transfer over the fabric that is not made of whole 32-byte blocks."""
-    what = "begins in the middle of a 32-byte block" if "address" in told.subtypes else "ends in the middle of a 32-byte block"
+    what = (
+        "begins in the middle of a 32-byte block"
+        if "address" in told.subtypes
+        else "ends in the middle of a 32-byte block"
+    )
     share = "" if "address" in told.subtypes else ", the rest of which is used for something else"
     message = (
         f"{told.by(0)} {what}{share} ({told.place}): slow at best, and what is written back or flushed in whole blocks "
@@ -262,4 +282,6 @@ def unawaited(told):
         f"nobody waits for {told.by(0)}: {ranks_text(told.owners)} can have ended, and its windows can be gone, before it and "
         f"what rank {notify.rank} wrote ahead of it have come."
     )
-    return _sentence(message) + told.more, "let the rank that is notified wait for it before it ends, or leave the notify away"
+    return _sentence(
+        message
+    ) + told.more, "let the rank that is notified wait for it before it ends, or leave the notify away"

@@ -11,7 +11,12 @@ from a2a3sim.trace import resolve_site
 __all__ = ["noted_findings"]
 
 _KINDS = {
-    "remainder": ("out-of-bounds", "remainder", "warning", "keep the left side of the division from being negative"),
+    "remainder": (
+        "out-of-bounds",
+        "remainder",
+        "warning",
+        "keep the left side of the division from being negative",
+    ),
     "undefined": ("uninitialised", None, "error", "write it first, or do not use it"),
 }
 

@@ -34,7 +34,9 @@ def performance_notes(trace) -> list[Finding]:
         return []
     first, last = run_span(lanes)
     run = _Run(lanes, last - first)
-    return [note for find in (_incast, _small_moves, _idle_edges, _waiting, _idle_fences) if (note := find(run))]
+    return [
+        note for find in (_incast, _small_moves, _idle_edges, _waiting, _idle_fences) if (note := find(run))
+    ]
 
 
 class _Run:
@@ -44,7 +46,9 @@ class _Run:
         self.kernel_ps = kernel_ps
         self.ranks = sorted({lane.rank for lane in lanes})
         self.lanes = lanes
-        self.starts: dict[int, list[list[Operation]]] = defaultdict(list)  # phase -> first run of each rank in it
+        self.starts: dict[int, list[list[Operation]]] = defaultdict(
+            list
+        )  # phase -> first run of each rank in it
         self.runs: list[list[Operation]] = []  # of moves between one core and one peer, nothing in between
         self.signals: Counter = Counter()  # (from, to) -> notifies
         self.data: Counter = Counter()  # (from, to) -> bytes
@@ -88,7 +92,12 @@ class _Run:
                 continue
             ends = (peer, rank) if pipe == "MTE2" else (rank, peer)
             self.data[ends] += op.nbytes
-            if current and current[-1].peer == peer and current[-1].kind == kind and current[-1].site == op.site:
+            if (
+                current
+                and current[-1].peer == peer
+                and current[-1].kind == kind
+                and current[-1].site == op.site
+            ):
                 current.append(op)
             else:
                 current = [op]
@@ -131,7 +140,9 @@ def _moving(ops: list[Operation]) -> int:
 
 def _alone(ops: list[Operation]) -> int:
     """The same if nobody else used the path."""
-    return sum(op.path.route.free_ps(op.nbytes) for op in ops if op.flow is not None and op.path.route is not None)
+    return sum(
+        op.path.route.free_ps(op.nbytes) for op in ops if op.flow is not None and op.path.route is not None
+    )
 
 
 def _incast(run: _Run) -> Finding | None:
@@ -156,7 +167,12 @@ def _incast(run: _Run) -> Finding | None:
         f"{format_time(_moving(late))} for {format_size(size)} instead of {format_time(_alone(late))} "
         f"({run.share(worst)} lost)."
     )
-    return _note("incast", [ops[0] for ops in crowd], message, "let each rank begin with another peer, (rank + 1 + k) mod ranks in step k")
+    return _note(
+        "incast",
+        [ops[0] for ops in crowd],
+        message,
+        "let each rank begin with another peer, (rank + 1 + k) mod ranks in step k",
+    )
 
 
 def _small_moves(run: _Run) -> Finding | None:
@@ -179,7 +195,10 @@ def _small_moves(run: _Run) -> Finding | None:
         f"lost. On this path bytes take as long as latency from {format_size(_break_even(first))} on."
     )
     return _note(
-        "small moves", [ops[0] for ops in small], message, "move what lies together in one operation, or share it out over cores"
+        "small moves",
+        [ops[0] for ops in small],
+        message,
+        "move what lies together in one operation, or share it out over cores",
     )
 
 
@@ -261,4 +280,6 @@ def _idle_fences(run: _Run) -> Finding | None:
         f"{len(ops)} of {plural(run.fences, 'fence')} stand behind no access that an earlier one has not waited for; they "
         f"take {format_time(spent)} of the scalar pipes' time."
     )
-    return _note("idle fences", ops, message, "put one fence before the first notify, outside of the loop over peers")
+    return _note(
+        "idle fences", ops, message, "put one fence before the first notify, outside of the loop over peers"
+    )

@@ -70,7 +70,16 @@ class _Report:
         both_write = accesses.kind[b] != READ
         low = np.maximum(self.low[accesses.region[a]], self.low[accesses.region[b]])
         high = np.minimum(self.high[accesses.region[a]], self.high[accesses.region[b]])
-        names = (both_write, self.site[a], self.site[b], self.rank[a], self.rank[b], accesses.memory[a], low, high)
+        names = (
+            both_write,
+            self.site[a],
+            self.site[b],
+            self.rank[a],
+            self.rank[b],
+            accesses.memory[a],
+            low,
+            high,
+        )
         keys = np.stack((*names, a, b))
         order = np.lexsort(keys[::-1])
         keys, a, b = keys[: len(names), order], a[order], b[order]

@@ -47,8 +47,12 @@ def _finding(launch, name: str, handle, missing: np.ndarray, count: int, compare
     pieces = where.pop("pieces", None)
     if pieces:
         where["pieces"] = pieces["0"][:64]
-    text = ", ".join(parts[rank] for rank in list(parts)[:3]) + (f" and {len(parts) - 3} more ranks" if len(parts) > 3 else "")
-    message = f"{plural(count, 'element')} of the output {name} {'was' if count == 1 else 'were'} written by nobody"
+    text = ", ".join(parts[rank] for rank in list(parts)[:3]) + (
+        f" and {len(parts) - 3} more ranks" if len(parts) > 3 else ""
+    )
+    message = (
+        f"{plural(count, 'element')} of the output {name} {'was' if count == 1 else 'were'} written by nobody"
+    )
     message += f": {text}." if text else "."
     if compared:
         message += " They are compared with the golden, but on the machine they hold whatever was in that memory before."
@@ -68,7 +72,10 @@ def _parts(launch, handle) -> tuple[dict[int, str], list[Site]]:
     sites: dict[tuple, Site] = {}
     for task in launch.recording.tasks:
         for arg in getattr(task, "args", ()):
-            if not (isinstance(arg, HostTensor) and arg.buffer is handle.buffer) or getattr(task, "device", None) is None:
+            if (
+                not (isinstance(arg, HostTensor) and arg.buffer is handle.buffer)
+                or getattr(task, "device", None) is None
+            ):
                 continue
             part = arg.layout
             flags = np.ndarray(

@@ -9,7 +9,10 @@ from a2a3sim.checks.wording import listed, plural
 
 __all__ = ["verdict_on"]
 
-_EXACT = {"Add", "Ge"}  # nothing but these: what a wait guarantees is known exactly, and deadlocks are of no schedule
+_EXACT = {
+    "Add",
+    "Ge",
+}  # nothing but these: what a wait guarantees is known exactly, and deadlocks are of no schedule
 
 
 def verdict_on(trace, findings: Iterable) -> str | None:

@@ -43,7 +43,9 @@ def _of_memory(folder: Folder, accesses: Accesses, group: np.ndarray) -> None:
         if cover.holds(regions[name]):
             continue
         after = accesses.before(np.full(len(writes), mine), writes)
-        after &= (accesses.thread[writes] != accesses.thread[mine]) | (writes > mine)  # numbered in program order
+        after &= (accesses.thread[writes] != accesses.thread[mine]) | (
+            writes > mine
+        )  # numbered in program order
         earlier = writes[~after]
         if not _Cover(regions[np.unique(accesses.region[earlier])]).holds(regions[name]):
             _report(folder, accesses, mine, name)

@@ -2,7 +2,20 @@
 
 import typer
 
-from a2a3sim.cli import check, compare, diff, explain, flows, perf, platforms, plot, run, stress, sweep, timeline
+from a2a3sim.cli import (
+    check,
+    compare,
+    diff,
+    explain,
+    flows,
+    perf,
+    platforms,
+    plot,
+    run,
+    stress,
+    sweep,
+    timeline,
+)
 
 app = typer.Typer(
     name="a2a3sim",
@@ -37,6 +50,8 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     pass

@@ -10,9 +10,9 @@ from a2a3sim.cli import options as o
 def command(
     devices: o.Devices = "0,1,2,3",
     size: Annotated[str, typer.Option("--size", help="Payload per rank, N.")] = "1MiB",
-    algorithms: Annotated[str, typer.Option("--algorithms", help="All-reduce algorithms, first = baseline.")] = (
-        "mesh,two_phase"
-    ),
+    algorithms: Annotated[
+        str, typer.Option("--algorithms", help="All-reduce algorithms, first = baseline.")
+    ] = ("mesh,two_phase"),
     cores: o.Cores = None,
     dtype: o.Dtype = "fp32",
     platform: o.Platform = "a2",

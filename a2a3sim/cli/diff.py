@@ -27,7 +27,9 @@ def command(
             raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     a, b = reports
     if len(a.runs) != len(b.runs):
-        raise ConfigError(f"{first} holds {len(a.runs)} runs, {second} holds {len(b.runs)}: nothing to compare them by")
+        raise ConfigError(
+            f"{first} holds {len(a.runs)} runs, {second} holds {len(b.runs)}: nothing to compare them by"
+        )
     rows = []
     for k, (one, other) in enumerate(zip(a.runs, b.runs, strict=True)):
         changes = diff(one, other)

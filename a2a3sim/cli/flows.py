@@ -7,7 +7,9 @@ import typer
 from a2a3sim.cli.options import Json
 
 
-def command(file: Annotated[str, typer.Argument(help="CSV with case, flow, links, …")], json: Json = None) -> None:
+def command(
+    file: Annotated[str, typer.Argument(help="CSV with case, flow, links, …")], json: Json = None
+) -> None:
     """Bare flows on the interconnect model alone: print when each finishes.
 
     Columns: case, flow, links (u0+d1), link_capacity_Bps (25000000000+…), start_s, alpha_s, bytes.

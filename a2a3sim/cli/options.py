@@ -14,16 +14,27 @@ __all__ = [
 
 _COMMON = "Machine and run"
 
-Devices = Annotated[str, typer.Option("-d", "--devices", help="Device labels: 0,1,2,3 or 0-7; their number is P.")]
+Devices = Annotated[
+    str, typer.Option("-d", "--devices", help="Device labels: 0,1,2,3 or 0-7; their number is P.")
+]
 Platform = Annotated[
-    str, typer.Option("--platform", envvar="A2A3SIM_PLATFORM", help="Machine: a name (`a2a3sim platforms`) or a TOML file.", rich_help_panel=_COMMON)
+    str,
+    typer.Option(
+        "--platform",
+        envvar="A2A3SIM_PLATFORM",
+        help="Machine: a name (`a2a3sim platforms`) or a TOML file.",
+        rich_help_panel=_COMMON,
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Override a parameter: link.bandwidth=10GB/s (repeatable).", rich_help_panel=_COMMON),
+    typer.Option(
+        "--set", help="Override a parameter: link.bandwidth=10GB/s (repeatable).", rich_help_panel=_COMMON
+    ),
 ]
 Place = Annotated[
-    str | None, typer.Option("--place", help="Platform device of each rank: 0,2,4,6.", rich_help_panel=_COMMON)
+    str | None,
+    typer.Option("--place", help="Platform device of each rank: 0,2,4,6.", rich_help_panel=_COMMON),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Sample of skews and tie orders.", rich_help_panel=_COMMON)]
 Seeds = Annotated[
@@ -31,7 +42,11 @@ Seeds = Annotated[
 ]
 Skew = Annotated[
     str | None,
-    typer.Option("--skew", help="Width of the launch skew (2us), or none; default: the platform's.", rich_help_panel=_COMMON),
+    typer.Option(
+        "--skew",
+        help="Width of the launch skew (2us), or none; default: the platform's.",
+        rich_help_panel=_COMMON,
+    ),
 ]
 Fences = Annotated[
     str, typer.Option("--fences", help="statement, notify or explicit.", rich_help_panel=_COMMON)
@@ -43,7 +58,9 @@ Slow = Annotated[
 Jitter = Annotated[
     str | None,
     typer.Option(
-        "--jitter", help="Stretch each link's latency by its own factor, at most this (4x), by the seed.", rich_help_panel=_COMMON
+        "--jitter",
+        help="Stretch each link's latency by its own factor, at most this (4x), by the seed.",
+        rich_help_panel=_COMMON,
     ),
 ]
 Delay = Annotated[
@@ -55,21 +72,30 @@ Delay = Annotated[
     ),
 ]
 Poison = Annotated[
-    bool, typer.Option("--poison", help="Fill fresh memory with NaN instead of zeros.", rich_help_panel=_COMMON)
+    bool,
+    typer.Option("--poison", help="Fill fresh memory with NaN instead of zeros.", rich_help_panel=_COMMON),
 ]
 Check = Annotated[
-    bool, typer.Option("--check/--no-check", help="Look for races and other findings.", rich_help_panel=_COMMON)
+    bool,
+    typer.Option("--check/--no-check", help="Look for races and other findings.", rich_help_panel=_COMMON),
 ]
 FailOn = Annotated[
-    str, typer.Option("--fail-on", help="Exit 1 from this severity on: error or warning.", rich_help_panel=_COMMON)
+    str,
+    typer.Option(
+        "--fail-on", help="Exit 1 from this severity on: error or warning.", rich_help_panel=_COMMON
+    ),
 ]
 TimingOnly = Annotated[
-    bool, typer.Option("--timing-only", help="Times and traffic without moving bytes.", rich_help_panel=_COMMON)
+    bool,
+    typer.Option("--timing-only", help="Times and traffic without moving bytes.", rich_help_panel=_COMMON),
 ]
 Dtype = Annotated[str, typer.Option("--dtype", help="fp32, fp16, bf16, int32, int16 or int8.")]
 Cores = Annotated[
     int | None,
-    typer.Option("--cores", help="Cores per device. Default: the platform's kernel.cores, enough that the fabric is compared."),
+    typer.Option(
+        "--cores",
+        help="Cores per device. Default: the platform's kernel.cores, enough that the fabric is compared.",
+    ),
 ]
 Out = Annotated[str, typer.Option("--out", help="Directory for pictures.")]
 Trace = Annotated[
@@ -78,13 +104,17 @@ Trace = Annotated[
 ]
 Witness = Annotated[
     bool,
-    typer.Option("--witness", help="For each race, run again with one core held so that it bites; show the bytes."),
+    typer.Option(
+        "--witness", help="For each race, run again with one core held so that it bites; show the bytes."
+    ),
 ]
 Suppress = Annotated[
     list[str] | None,
     typer.Option("--suppress", help="TOML file of accepted findings, each with its reason (repeatable)."),
 ]
-Json = Annotated[str | None, typer.Option("--json", help="Write the report as JSON to FILE, or - for stdout.")]
+Json = Annotated[
+    str | None, typer.Option("--json", help="Write the report as JSON to FILE, or - for stdout.")
+]
 
 
 def parse_devices(text: str) -> list[int]:
@@ -187,7 +217,9 @@ def forced_settings(
     platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter=None, delay=None
 ) -> dict:
     """The RunConfig fields that flags given on the command line impose on a script's runs."""
-    config = build_config(platform, overrides, place, seed or 0, skew, fences or "statement", slow, poison, check)
+    config = build_config(
+        platform, overrides, place, seed or 0, skew, fences or "statement", slow, poison, check
+    )
     forced = {}
     if platform is not None:
         forced["machine"] = platform

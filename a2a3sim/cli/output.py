@@ -45,7 +45,9 @@ def check_writable(path: str | Path, directory: bool = False) -> Path:
     if not folder.is_dir():
         raise ConfigError(f"cannot write {path}: there is no directory {folder}")
     if not os.access(folder, os.W_OK) or (not directory and path.is_dir()):
-        raise ConfigError(f"cannot write {path}: {'it is a directory' if path.is_dir() else 'permission denied'}")
+        raise ConfigError(
+            f"cannot write {path}: {'it is a directory' if path.is_dir() else 'permission denied'}"
+        )
     return path
 
 
@@ -87,6 +89,7 @@ def failed(runs, fail_on: str) -> bool:
         raise ConfigError(f"--fail-on must be error or warning, got {fail_on!r}")
     bad = _SEVERITIES[fail_on]
     return any(
-        (run.numerics is not None and not run.numerics.ok) or any(f.severity in bad and f.suppressed is None for f in run.findings)
+        (run.numerics is not None and not run.numerics.ok)
+        or any(f.severity in bad and f.suppressed is None for f in run.findings)
         for run in runs
     )

@@ -37,7 +37,9 @@ def command(
     check: o.Check = True,
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Processes; each needs the memory of its run.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", help="Processes; each needs the memory of its run.")
+    ] = 1,
     trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:

@@ -33,7 +33,9 @@ def command(
     timing_only: o.TimingOnly = False,
     witness: o.Witness = False,
     suppress: o.Suppress = None,
-    timeline: Annotated[str | None, typer.Option("--timeline", help="Draw all runs into FILE.png or .svg.")] = None,
+    timeline: Annotated[
+        str | None, typer.Option("--timeline", help="Draw all runs into FILE.png or .svg.")
+    ] = None,
     trace: o.Trace = None,
     json: o.Json = None,
 ) -> int:
@@ -57,7 +59,9 @@ def command(
         from a2a3sim.reports.chrome import check_trace_path
 
         check_trace_path(trace)
-    forced = o.forced_settings(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay)
+    forced = o.forced_settings(
+        platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay
+    )
     accepted = read_suppressions(suppress, script)
     runs, drawn, traced, files = [], [], [], set()
 
@@ -75,7 +79,9 @@ def command(
         if timeline is not None:
             from a2a3sim.reports.timeline import TimelineRun
 
-            drawn.append(TimelineRun(record, result, f"{result.program} #{len(runs)}" if len(runs) > 1 else ""))
+            drawn.append(
+                TimelineRun(record, result, f"{result.program} #{len(runs)}" if len(runs) > 1 else "")
+            )
 
     redirected = contextlib.redirect_stdout(sys.stderr) if json == "-" else contextlib.nullcontext()
     status = 0

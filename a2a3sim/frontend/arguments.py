@@ -133,7 +133,9 @@ def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]
         try:
             dtype = as_dtype(array.dtype)
         except InvalidOperationError as error:
-            raise InvalidOperationError(f"argument {name}: {error}; convert it, as with .astype(np.float32)") from None
+            raise InvalidOperationError(
+                f"argument {name}: {error}; convert it, as with .astype(np.float32)"
+            ) from None
         low = array.__array_interface__["data"][0]
         inside = next(
             (f for f in found if array.flags.c_contiguous and f[0] <= low and low + array.nbytes <= f[1]),

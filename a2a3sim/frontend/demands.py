@@ -18,7 +18,18 @@ from a2a3sim.frontend.handles import Region, Tensor, Tile
 from a2a3sim.frontend.types import INT32
 from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
 
-__all__ = ["copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar"]
+__all__ = [
+    "copy",
+    "empty",
+    "fill",
+    "load",
+    "notify",
+    "read_scalar",
+    "store",
+    "vector",
+    "wait",
+    "write_scalar",
+]
 
 
 _new = tuple.__new__  # a NamedTuple's own constructor costs more than the operation's arithmetic
@@ -66,7 +77,9 @@ def _nbytes(shape, dtype) -> int:
     return nbytes
 
 
-def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, shape, peer: int | None) -> Tile:
+def load(
+    ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, shape, peer: int | None
+) -> Tile:
     """MTE2: a rectangle of global memory, local or (``peer`` given) remote, becomes a tile.
 
     Args:
@@ -117,7 +130,14 @@ def load(ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, sh
 
 
 def store(
-    ctx: KernelContext, site, kind: str, tile: Tile, tensor: Tensor, region: Region, peer: int | None, add: bool
+    ctx: KernelContext,
+    site,
+    kind: str,
+    tile: Tile,
+    tensor: Tensor,
+    region: Region,
+    peer: int | None,
+    add: bool,
 ) -> None:
     """MTE3: a tile's valid part goes to a rectangle of global memory, replacing or adding."""
     op = Move(ctx.lane, kind, "MTE3", ctx.site or site)
@@ -137,7 +157,9 @@ def store(
         core.hold(op)
 
 
-def _deposit(ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region, add: bool) -> Callable | None:
+def _deposit(
+    ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region, add: bool
+) -> Callable | None:
     """What a store does to memory at its visibility instant; None where no bytes are kept."""
     array, memory = tensor.array, tensor.memory
     if array is None:
@@ -318,7 +340,9 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
     array = tensor.array
     if array is None and memory.data is not None:
         # Signal cells of a timing-only run appeared after this view was made.
-        array = memory.typed(tensor.layout.dtype.numpy, tensor.layout.base, tensor.layout.shape, tensor.layout.strides)
+        array = memory.typed(
+            tensor.layout.dtype.numpy, tensor.layout.base, tensor.layout.shape, tensor.layout.strides
+        )
     if array is None or (tensor.array is None and memory.lost(region.spans[0][0])):
         raise _unkept(tensor, "the program reads a scalar from it")
     op = Move(ctx.lane, "read", "S", ctx.site or site)

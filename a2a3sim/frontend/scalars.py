@@ -97,7 +97,9 @@ def _read_tile(what: str, tile: Tile, offset, site):
         raise KernelError(f"out of bounds: {what} of element {list(index)} of {tile!r}")
     if tile.holes is not None and tile.holes.mask[index]:
         context.note(
-            "undefined", f"the program reads element {list(index)} of {tile.holes.origin}, which nobody has written", site
+            "undefined",
+            f"the program reads element {list(index)} of {tile.holes.origin}, which nobody has written",
+            site,
         )
     return _number(tile.data[index].item())
 

@@ -56,7 +56,9 @@ def deposited(ctx, op, tile, tensor, region, valid, add: bool) -> None:
     if add:
         missing = view[region.index].size - int(np.count_nonzero(view[region.index]))
         if missing:
-            _note(ctx, op, f"{op.kind} adds to {missing} elements of {_named(tensor)} that nobody has written")
+            _note(
+                ctx, op, f"{op.kind} adds to {missing} elements of {_named(tensor)} that nobody has written"
+            )
         view[region.index] = True
     elif holes is None:
         view[region.index] = True
@@ -83,7 +85,11 @@ def used(ctx, op, operands) -> None:
             inside = holes.mask[tuple(slice(0, v) for v in tile.valid)]
             count = int(np.count_nonzero(inside))
             if count:
-                _note(ctx, op, f"{op.kind} uses {count} of {inside.size} elements of {holes.origin} that nobody has written")
+                _note(
+                    ctx,
+                    op,
+                    f"{op.kind} uses {count} of {inside.size} elements of {holes.origin} that nobody has written",
+                )
 
 
 def written(tensor, index) -> None:
@@ -95,7 +101,11 @@ def read(ctx, site, tensor, index) -> None:
     """A scalar read of global memory."""
     if not _view(tensor)[index]:
         where = ", ".join(str(int(i)) for i in index)
-        ctx.note("undefined", f"the program reads {tensor.name}[{where}], which nobody has written", ctx.site or site)
+        ctx.note(
+            "undefined",
+            f"the program reads {tensor.name}[{where}], which nobody has written",
+            ctx.site or site,
+        )
 
 
 def _note(ctx, op, message: str) -> None:

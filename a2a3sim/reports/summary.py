@@ -22,7 +22,10 @@ def summary_lines(run: RunResult) -> Iterator[str]:
     )
     spent = [f"{name} {share:.0f} %" for name, share in list(summary(run).items())[:4] if share >= 1]
     why = f" ({', '.join(spent)})" if spent else ""
-    parts = [f"kernel {format_time(run.kernel_ps)}{why}", f"remote {format_size(run.max_remote_bytes)} per rank"]
+    parts = [
+        f"kernel {format_time(run.kernel_ps)}{why}",
+        f"remote {format_size(run.max_remote_bytes)} per rank",
+    ]
     if run.bound_ps is not None and run.kernel_ps:
         parts.append(f"{100 * run.bound_ps / run.kernel_ps:.0f} % of bound")
     if run.links:

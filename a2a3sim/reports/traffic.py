@@ -155,7 +155,11 @@ def _draw_lines(
     iec_ticks(axes.yaxis)
     axes.grid(color="#E4E4E4", lw=0.5)
     axes.set_axisbelow(True)
-    axes.set_xlabel(f"ranks P (measured on {measured_on}: bytes do not depend on the machine)" if measured_on else "ranks P")
+    axes.set_xlabel(
+        f"ranks P (measured on {measured_on}: bytes do not depend on the machine)"
+        if measured_on
+        else "ranks P"
+    )
     axes.set_title(f"remote bytes per rank, N = {format_size(payload)}", loc="left")
     drawn = axes.get_legend_handles_labels()[1]
     if len(drawn) > _LEGEND_INSIDE:

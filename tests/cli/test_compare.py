@@ -54,7 +54,16 @@ def test_more_cores_help_until_the_links_bind(capsys, tmp_path):
     times = []
     for cores in ("1", "8", "24"):
         runs = runs_of(
-            capsys, tmp_path, "compare", "-d", "0-7", "--algorithms", "two_phase", "--cores", cores, "--timing-only"
+            capsys,
+            tmp_path,
+            "compare",
+            "-d",
+            "0-7",
+            "--algorithms",
+            "two_phase",
+            "--cores",
+            cores,
+            "--timing-only",
         )
         times.append(runs[0])
     first, second, third = (r["kernel_ps"] for r in times)

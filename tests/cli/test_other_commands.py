@@ -29,7 +29,10 @@ def test_flows_are_within_10_ps_of_the_exact_times(capsys):
     exact = list(csv.DictReader(path.open()))
     assert [(r["case"], r["flow"]) for r in rows] == [(e["case"], e["flow"]) for e in exact]
     for row, e in zip(rows, exact, strict=True):
-        assert abs(row["finish_ps"] - Fraction(int(e["finish_exact_num"]), int(e["finish_exact_den"])) * 10**12) <= 10
+        assert (
+            abs(row["finish_ps"] - Fraction(int(e["finish_exact_num"]), int(e["finish_exact_den"])) * 10**12)
+            <= 10
+        )
 
 
 def test_flows_prints_one_line_a_flow(capsys):
@@ -80,7 +83,9 @@ def test_help_is_fast():
     for _ in range(3):
         began = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-c", "from a2a3sim.cli import main; main(['--help'])"], check=True, capture_output=True
+            [sys.executable, "-c", "from a2a3sim.cli import main; main(['--help'])"],
+            check=True,
+            capture_output=True,
         )
         best = min(best, time.perf_counter() - began)
     assert best < 2  # half a second on an idle machine; tests run beside each other

@@ -21,7 +21,9 @@ import a2a3sim.language.distributed as pld
 from a2a3sim import A2A3Error, DistributedConfig, RunConfig, ir
 
 LINE = 16  # int32 cells of a 64-byte line
-SEEDS = range(int(os.environ.get("HAZARD_SEEDS", "3")))  # 51 for the whole range that the verdicts must agree on
+SEEDS = range(
+    int(os.environ.get("HAZARD_SEEDS", "3"))
+)  # 51 for the whole range that the verdicts must agree on
 GE, EQ = pld.WaitCmp.Ge, pld.WaitCmp.Eq
 ADD, SET = pld.NotifyOp.AtomicAdd, pld.NotifyOp.Set
 
@@ -49,7 +51,9 @@ def others(window):
     return [p for p in range(count) if p != rank]
 
 
-def build(body, ranks, size=64, rows=1, dtype=pl.FP32, cells=(4, LINE), tensor=None, blocks=1, launches=1, arg=None):
+def build(
+    body, ranks, size=64, rows=1, dtype=pl.FP32, cells=(4, LINE), tensor=None, blocks=1, launches=1, arg=None
+):
     """A program that runs ``body`` on every rank.
 
     Args:
@@ -75,7 +79,13 @@ def build(body, ranks, size=64, rows=1, dtype=pl.FP32, cells=(4, LINE), tensor=N
 
         @pl.function(type=pl.FunctionType.Orchestration)
         def per_rank(
-            self, x: x_t, y: out_t, data: data_t, signal: signal_t, e: pl.Scalar[pl.INT32], n: pl.Scalar[pl.INT32]
+            self,
+            x: x_t,
+            y: out_t,
+            data: data_t,
+            signal: signal_t,
+            e: pl.Scalar[pl.INT32],
+            n: pl.Scalar[pl.INT32],
         ):
             with pl.spmd(n):
                 self.kernel(x, y, data, signal, e)

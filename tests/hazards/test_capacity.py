@@ -88,10 +88,14 @@ def test_B44_windows_that_exceed_the_devices_memory():
     def body(x, y, data, signal, e):
         pl.store(pl.load(x, [0, 0], [1, 64]), [0, 0], data)
 
-    (told,) = everywhere(body, rows=1024, size=1024, tensor=(1, 64), config={"platform_overrides": {"hbm.size": "4MiB"}})
+    (told,) = everywhere(
+        body, rows=1024, size=1024, tensor=(1, 64), config={"platform_overrides": {"hbm.size": "4MiB"}}
+    )
     ((kind, severity, _, _, _),) = told
     assert (kind, severity) == ("capacity", "error")
-    (run,) = results(body, rows=1024, size=1024, tensor=(1, 64), config={"platform_overrides": {"hbm.size": "4MiB"}})
+    (run,) = results(
+        body, rows=1024, size=1024, tensor=(1, 64), config={"platform_overrides": {"hbm.size": "4MiB"}}
+    )
     message = run.findings[0].message
     assert "window data_buf 4 MiB" in message and "4194304 B" in message
     fits = {"platform_overrides": {"hbm.size": "5MiB"}}

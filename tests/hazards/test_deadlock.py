@@ -6,7 +6,22 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import A2A3Error, RunConfig
 
-from .harness import ADD, EQ, GE, SET, compiled, everywhere, found, inputs, kinds, marks_of, me, others, results, verdicts
+from .harness import (
+    ADD,
+    EQ,
+    GE,
+    SET,
+    compiled,
+    everywhere,
+    found,
+    inputs,
+    kinds,
+    marks_of,
+    me,
+    others,
+    results,
+    verdicts,
+)
 
 ROW = [1, 64]
 

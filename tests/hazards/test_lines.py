@@ -122,11 +122,19 @@ def test_B29_a_view_that_exceeds_its_buffer_is_refused():
     @pl.program
     class TooLarge:
         @pl.function(type=pl.FunctionType.InCore)
-        def kernel(self, y: pl.Out[pl.Tensor[[1, 8], pl.FP32]], w: pl.InOut[pld.DistributedTensor[[1, 4140], pl.FP32]]):
+        def kernel(
+            self,
+            y: pl.Out[pl.Tensor[[1, 8], pl.FP32]],
+            w: pl.InOut[pld.DistributedTensor[[1, 4140], pl.FP32]],
+        ):
             pass
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def per_rank(self, y: pl.Out[pl.Tensor[[1, 8], pl.FP32]], w: pl.InOut[pld.DistributedTensor[[1, 4140], pl.FP32]]):
+        def per_rank(
+            self,
+            y: pl.Out[pl.Tensor[[1, 8], pl.FP32]],
+            w: pl.InOut[pld.DistributedTensor[[1, 4140], pl.FP32]],
+        ):
             self.kernel(y, w)
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)

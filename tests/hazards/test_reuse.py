@@ -6,7 +6,20 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
 
-from .harness import ADD, GE, compiled, everywhere, found, inputs, kinds, marks_of, me, others, results, verdicts
+from .harness import (
+    ADD,
+    GE,
+    compiled,
+    everywhere,
+    found,
+    inputs,
+    kinds,
+    marks_of,
+    me,
+    others,
+    results,
+    verdicts,
+)
 
 ROW = [1, 64]
 PAIRS = {"ranks": 4, "cells": (2, 64)}
@@ -83,7 +96,9 @@ CALLS = {"ranks": 4, "cells": (3, 64), "calls": 3}
 
 
 def test_B14_two_calls_on_windows_that_live_on():
-    told = [{v[:3] for v in call if v.severity != "note"} for call in everywhere(one_shot_calls(False), **CALLS)]
+    told = [
+        {v[:3] for v in call if v.severity != "note"} for call in everywhere(one_shot_calls(False), **CALLS)
+    ]
     assert told == [set(), RACE, RACE]
     runs = results(one_shot_calls(False), **CALLS)
     (race,) = [f for f in runs[1].findings if f.kind == "race"]

@@ -61,7 +61,11 @@ def test_B01_twin_values_that_grow_and_an_exit_barrier():
 def test_B01_over_calls_of_a_worker_the_cells_are_residue():
     calls = everywhere(flag_barrier(1, False), ranks=3, calls=2)
     assert {v[:3] for v in calls[0]} == {("residue", "note", ("raise",))}
-    assert {v[:3] for v in calls[1]} == {*EARLY, ("residue", "warning", ("raise",)), ("residue", "note", ("raise",))}
+    assert {v[:3] for v in calls[1]} == {
+        *EARLY,
+        ("residue", "warning", ("raise",)),
+        ("residue", "note", ("raise",)),
+    }
 
 
 # ---- B02: epochs that restart -----------------------------------------------------------------------
@@ -289,7 +293,12 @@ def groups(apart):
                     read(p)
 
         if rank < 2:
-            meet([0, 1], 1 if apart else 0, lambda: put(data, rank, x), lambda p: pld.tile.remote_load(data, p, [0, 0], ROW))
+            meet(
+                [0, 1],
+                1 if apart else 0,
+                lambda: put(data, rank, x),
+                lambda p: pld.tile.remote_load(data, p, [0, 0], ROW),
+            )
         meet(
             [0, 1, 2, 3],
             0,
@@ -303,7 +312,11 @@ def groups(apart):
 def test_B07_a_signal_of_one_group_completes_a_wait_of_the_other():
     told = found(groups(False), ranks=4, size=128, tensor=(1, 64), cells=(2, 64))
     assert {kind for kind, _, _ in told} == {"early-release", "race"}
-    (early,) = [v for v in everywhere(groups(False), ranks=4, size=128, tensor=(1, 64), cells=(2, 64))[0] if v.kind == "early-release"]
+    (early,) = [
+        v
+        for v in everywhere(groups(False), ranks=4, size=128, tensor=(1, 64), cells=(2, 64))[0]
+        if v.kind == "early-release"
+    ]
     assert early.ranks == (0, 1)  # only they belong to both groups
 
 

@@ -134,7 +134,9 @@ def summed(x, y, data, signal, e):
     pld.tensor.put(data, 0, x, atomic=pld.AtomicType.Add)  # (add)
 
 
-@pytest.mark.parametrize(("dtype", "overrides"), [(pl.UINT8, {}), (pl.BF16, {"atomic.dtypes": "fp32, fp16, int32"})])
+@pytest.mark.parametrize(
+    ("dtype", "overrides"), [(pl.UINT8, {}), (pl.BF16, {"atomic.dtypes": "fp32, fp16, int32"})]
+)
 def test_B42_a_type_that_the_machine_does_not_add(dtype, overrides):
     (told,) = everywhere(summed, ranks=4, dtype=dtype, config={"platform_overrides": overrides})
     assert {v[:4] for v in told} == {("type", "error", ("add",), (0, 1, 2, 3))}

@@ -67,7 +67,9 @@ class Ran:
     def log(self, rank, *kinds, core=0):
         """(kind, start, end) in ps, counted from the run's first kernel start."""
         zero = min(lane.start for lane in self.trace.lanes)
-        return [(op.kind, op.start - zero, op.end - zero) for op in self.ops(rank, core=core) if op.kind in kinds]
+        return [
+            (op.kind, op.start - zero, op.end - zero) for op in self.ops(rank, core=core) if op.kind in kinds
+        ]
 
 
 def run(body, ranks=2, machine="ideal", raises=False, x=None, config=None, **shape) -> Ran:

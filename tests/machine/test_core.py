@@ -71,7 +71,9 @@ def test_the_scalar_pipe_stands_until_a_remote_store_is_acknowledged():
     assert [s for _, s, _ in run(body).log(0, "remote_store")] == [0, READ]
 
 
-@pytest.mark.parametrize(("fences", "second"), [("statement", READ), ("notify", 40_960), ("explicit", 40_960)])
+@pytest.mark.parametrize(
+    ("fences", "second"), [("statement", READ), ("notify", 40_960), ("explicit", 40_960)]
+)
 def test_without_statement_fences_the_next_store_starts_when_the_pipe_is_free(fences, second):
     def body(x, y, data, signal):
         if me(data) == 0:
@@ -94,7 +96,9 @@ def test_stores_to_different_bytes_only_wait_for_the_pipe():
     assert [s for _, s, _ in run(body, config={"fences": "explicit"}).log(0, "remote_store")] == [0, 20_480]
 
 
-@pytest.mark.parametrize(("fences", "leaves"), [("statement", READ), ("notify", US + 40_960), ("explicit", 0)])
+@pytest.mark.parametrize(
+    ("fences", "leaves"), [("statement", READ), ("notify", US + 40_960), ("explicit", 0)]
+)
 def test_when_a_notify_leaves(fences, leaves):
     # statement: the store has been acknowledged; notify: it is visible; explicit: at once.
     def body(x, y, data, signal):
@@ -156,7 +160,11 @@ def test_issue_costs_pass_on_the_scalar_pipe_before_an_operation_can_start():
             pl.load(x, [0, 0], [1, 8])
 
     ran = run(body, config={"platform_overrides": {"core.issue": "5cycles"}})
-    assert ran.log(0, "load") == [("load", 5 * NS, 5 * NS), ("load", 10 * NS, 10 * NS), ("load", 15 * NS, 15 * NS)]
+    assert ran.log(0, "load") == [
+        ("load", 5 * NS, 5 * NS),
+        ("load", 10 * NS, 10 * NS),
+        ("load", 15 * NS, 15 * NS),
+    ]
 
 
 def test_a_full_queue_holds_the_scalar_pipe():

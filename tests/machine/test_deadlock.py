@@ -12,7 +12,7 @@ from a2a3sim import DeadlockError
 
 from .programs import add, me, run, wait
 
-WRONG_ROW = '''
+WRONG_ROW = """
 import numpy as np
 import pypto.language as pl
 import pypto.language.distributed as pld
@@ -46,7 +46,7 @@ class WrongRow:
 compiled = ir.compile(WrongRow, distributed_config=DistributedConfig(device_ids=[0, 1, 2, 3]))
 compiled(np.zeros((4, 1, 8), np.float32))
 print("OK")
-'''
+"""
 
 
 def test_a_wait_on_the_wrong_row_ends_with_a_report_and_exit_1(tmp_path):
@@ -61,9 +61,17 @@ def test_a_wait_on_the_wrong_row_ends_with_a_report_and_exit_1(tmp_path):
     assert done.returncode == 1
     assert "OK" not in done.stdout
     assert "Traceback" not in done.stderr
-    for words in ("rank 2 waits at wrong_row.py:19", "buf[1, 3] >= 1", "it holds 0", "nobody has notified this cell"):
+    for words in (
+        "rank 2 waits at wrong_row.py:19",
+        "buf[1, 3] >= 1",
+        "it holds 0",
+        "nobody has notified this cell",
+    ):
         assert words in done.stderr
-    assert "near miss: rank 3 at wrong_row.py:15 raised buf[0, 3] of rank 2, which nobody waits for" in done.stderr
+    assert (
+        "near miss: rank 3 at wrong_row.py:15 raised buf[0, 3] of rank 2, which nobody waits for"
+        in done.stderr
+    )
 
 
 def deadlock(body, **more):

@@ -15,6 +15,8 @@ from .programs import add, me, run, wait
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.filterwarnings("ignore::a2a3sim.errors.FindingsWarning")  # the program has races
+
 # What could depend on the order of sets or addresses: contention, ties, blocks, findings, failures.
 SCRIPT = """
 import json, sys

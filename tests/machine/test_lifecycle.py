@@ -95,7 +95,7 @@ def test_the_memory_of_many_failed_runs_is_flat(body):
     finally:
         tracemalloc.stop()
     memory, objects, threads = (b - a for a, b in zip(before, after, strict=True))
-    assert memory < 150 * 1000
+    assert memory < 150 * 20_000  # a run that is kept is larger
     assert objects < 150
     assert threads == 0
 

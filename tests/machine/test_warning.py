@@ -29,7 +29,9 @@ def clean(x, y, data, signal):
 
 def call(body, **more):
     with tempfile.TemporaryDirectory() as scratch:
-        compiled = ir.compile(build(body), output_dir=scratch, distributed_config=DistributedConfig(device_ids=[0, 1]))
+        compiled = ir.compile(
+            build(body), output_dir=scratch, distributed_config=DistributedConfig(device_ids=[0, 1])
+        )
     x = np.arange(512, dtype=np.float32).reshape(2, 1, 256)
     y = np.zeros_like(x)
     compiled(x, y, config=RunConfig(machine="ideal"), **more)
