@@ -309,7 +309,7 @@ class Core:
             self._left.clear()
             while leaving and (leaving[0][0] <= now or leaving[0][2].used_since(leaving[0][0])):
                 busy, _, life = heappop(leaving)
-                if life.held and not life.used_since(busy) and life not in operands:
+                if life.held and not life.used_since(busy):
                     life.held = False
                     self.ub_used -= life.nbytes
             needed, place = nbytes, False

@@ -138,7 +138,7 @@ class Signals:
 
     def _apply(self, entry) -> None:
         op, core = entry
-        memory, offset = cell = op.cell
+        memory, offset = op.cell
         cells = memory.cells()
         value = op.value
         if op.action == "add":

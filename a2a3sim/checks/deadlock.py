@@ -19,7 +19,8 @@ _SHOWN = 4  # near misses and writers listed by name
 class _Cells:
     """Who notified which cell, and the rule by which the program's ranks own cells."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, world: int) -> None:
+        self.world = world
         self.notifies: dict[tuple, list[Operation]] = defaultdict(list)
         self.waited: set[tuple] = set()
         self.axes: dict[object, set[int]] = {}
@@ -55,7 +56,7 @@ class _Cells:
         if not axes or len(self.writers[cell[0].buffer]) < 2:
             return None  # one writer makes no pattern
         owner = self.index(cell)[min(axes)]
-        return owner if owner in self.ranks else None
+        return owner if owner < self.world else None
 
     def near_misses(self, wait: Operation) -> list[Operation]:
         """Notifies that nobody waits for: to this rank first, then of the expected writer to other ranks."""
@@ -84,7 +85,7 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
         parked: what waits: objects with ``core``.
     """
     trace = launch.trace
-    cells = _Cells(trace)
+    cells = _Cells(trace, launch.recording.world)
     waits = sorted(
         (p.core.parked_on for p in parked if p.core is not None and isinstance(p.core.parked_on, Operation)),
         key=lambda op: (op.lane.rank, op.lane.core),

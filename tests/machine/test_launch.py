@@ -1,13 +1,15 @@
 """When ranks start, where they stand and what a slow one pays, by hand."""
 
+import numpy as np
 import pytest
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
+from a2a3sim import DistributedConfig, RunConfig, ir
 from a2a3sim.errors import ConfigError
 from a2a3sim.launch import skew_offset
 
-from .programs import NS, US, add, me, run
+from .programs import NS, US, add, build, me, run
 
 
 def test_skew_is_uniform_in_its_width_and_belongs_to_seed_and_rank():
@@ -94,6 +96,17 @@ def test_places_on_a3_decide_between_the_link_of_a_package_and_the_switches():
     assert spans([2, 3]) == sister
     away = (4 * 232_250 + 196_687, 238_834, 4 * 232_250, {"dev1->ub", "ub->dev2", "dev2->ub", "ub->dev1"})
     assert spans([1, 2]) == away
+
+
+def test_labels_name_the_devices_and_places_say_where_they_are(tmp_path):
+    devices = DistributedConfig(device_ids=[5, 9])
+    compiled = ir.compile(build(nothing), output_dir=tmp_path, distributed_config=devices)
+    x = np.zeros((2, 1, 256), np.float32)
+    compiled(x, np.zeros_like(x), config=RunConfig(machine="a2", checks=False))
+    assert (compiled.last_run.device_labels, compiled.last_run.placement) == ([5, 9], [0, 1])
+    compiled(x, np.zeros_like(x), config=RunConfig(machine="a2", checks=False, place=[6, 3]))
+    assert (compiled.last_run.device_labels, compiled.last_run.placement) == ([5, 9], [6, 3])
+    assert {lane.rank: lane.device for lane in compiled.last_trace.lanes} == {0: 6, 1: 3}
 
 
 @pytest.mark.parametrize(
