@@ -11,6 +11,7 @@ from a2a3sim.experiments.runner import Outcome, Point, run_point
 from a2a3sim.kernels import find
 from a2a3sim.kernels.collective import Job
 from a2a3sim.reports.cost_card import ClosedForm, cost_card, typical
+from a2a3sim.reports.findings import finding_lines, finding_title, verdict_lines
 from a2a3sim.reports.table import links_line
 from a2a3sim.units import format_size
 
@@ -94,7 +95,27 @@ class Comparison:
             yield f"{name}: {links_line(outcome.result)}"
         if self.default_cores and job.cores != 1:
             yield "Cores: enough that the fabric is compared, not one core; --cores 1 shows a single one."
+        yield from self._verdicts()
         yield "Bound: shortest latency chain + the largest, over capacities, of the bytes it must carry ÷ its rate."
+
+
+    def _verdicts(self) -> Iterator:
+        """Findings of each algorithm, of all seeds, and who is pronounced safe."""
+        from rich.text import Text
+
+        safe: dict[str, list[str]] = {}
+        for name, group in self.outcomes.items():
+            verdicts = {o.result.verdict for o in group}
+            if len(verdicts) == 1 and None not in verdicts:
+                safe.setdefault(verdicts.pop(), []).append(name)
+            told: dict[str, str] = {}
+            for outcome in group:
+                for finding in outcome.result.findings:
+                    lines = [f"{name}: {line}" if not k else line for k, line in enumerate(finding_lines([finding]))]
+                    told.setdefault(finding_title(finding), "\n".join(lines))
+            yield from map(Text, told.values())  # brackets in source lines are no markup
+        for verdict, names in safe.items():
+            yield Text("\n".join(verdict_lines(f"{', '.join(names)}: {verdict}")))
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:

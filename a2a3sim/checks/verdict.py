@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from a2a3sim.checks.from_trace import forms_used
-from a2a3sim.checks.wording import listed, plural
+from a2a3sim.checks.wording import listed
 
 __all__ = ["verdict_on"]
 
@@ -23,7 +23,6 @@ def verdict_on(trace, findings: Iterable) -> str | None:
     """
     if any(f.severity != "note" for f in findings):
         return None
-    operations = sum(len(lane.operations) for lane in trace.lanes)
     sums = any(op.atomic for op in trace.operations())
     forms = forms_used(trace)
     used = f"signals are used as {listed(forms)}" if forms else "no signals are used"
@@ -31,6 +30,6 @@ def verdict_on(trace, findings: Iterable) -> str | None:
     rule = f"; for {listed(other)} the rule is tested, for Add with Ge it is proven" if other else ""
     rounding = ", but for the rounding of floats that are added in memory," if sums else ""
     return (
-        f"safe on every schedule: whatever comes first, these {plural(operations, 'operation')} read and write the same "
-        f"values{rounding} and every wait ends. Premises: no branch depends on racy data; {used}{rule}."
+        f"safe on every schedule: whatever comes first, every operation reads and writes the same values{rounding} and "
+        f"every wait ends. Premises: no branch depends on racy data; {used}{rule}."
     )
