@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from a2a3sim.call_arguments import CallArguments
+from a2a3sim.collector import collector_paused
 from a2a3sim.config import RunConfig
 from a2a3sim.engine import current_kernel
 from a2a3sim.errors import A2A3Error, DeadlockError, FindingsWarning
@@ -106,14 +107,15 @@ def run_call(
     held = {id(h.buffer) for p, h in arguments.tensors() if p.direction != "out"}
     launch.watch_outputs([h.buffer for p, h in arguments.tensors() if id(h.buffer) not in held])
     parked, error = [], None
-    try:
-        parked = launch.run()
-    except A2A3Error as caught:
-        error = caught
-    arguments.write_back()
-    if call is not None:
-        call.over(launch)
-    _conclude(program, launch, settings, labels, arguments, golden, parked, error, started, call)
+    with collector_paused():
+        try:
+            parked = launch.run()
+        except A2A3Error as caught:
+            error = caught
+        arguments.write_back()
+        if call is not None:
+            call.over(launch)
+        _conclude(program, launch, settings, labels, arguments, golden, parked, error, started, call)
     return arguments.result(recording.result)
 
 

@@ -8,7 +8,6 @@ cycle collection and would leak.
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,9 +24,6 @@ from a2a3sim.errors import A2A3Error
 __all__ = ["LAST", "NORMAL", "SETTLE", "Engine", "Kernel", "current_kernel"]
 
 NORMAL, SETTLE, LAST = 1, 2, 3  # priorities within one instant: events, then settling, then polls
-
-# Generation-0 collections are what a simulation pays for its many short-lived records.
-_GC_THRESHOLD = 100_000
 
 _PATIENCE = 1000  # times that a kernel is asked to end
 
@@ -150,8 +146,6 @@ class Engine(simpy.Environment):
         """Process events until none is left; unfinished kernels then wait for ever (see `parked`)."""
         if greenlet.getcurrent() is not self._hub:
             raise A2A3Error("the clock can only be run by the thread of control that created the engine")
-        thresholds = gc.get_threshold()
-        gc.set_threshold(_GC_THRESHOLD, 20, 50)
         step, ready, count = self.step, self._ready, 0
         try:
             while True:
@@ -166,7 +160,6 @@ class Engine(simpy.Environment):
             pass
         finally:
             self.events += count
-            gc.set_threshold(*thresholds)
 
     def close(self) -> None:
         """Kill every unfinished kernel; a simulation that failed leaves nothing behind."""

@@ -3,7 +3,8 @@
 Up to `LANES_UP_TO` ranks each rank has four lanes: S, MTE2, V, MTE3. A move is pale where it is latency and
 strong while bytes flow; moves in flight at once lie beside each other within their lane. Waits are hatched,
 arrows run from a notify to the wait it ended, and the background is tinted by phase. With more ranks each has
-one strip that shows the most telling thing it did at every instant.
+one strip that shows the most telling thing it did at every instant. Findings are marked where their operations
+stand.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from a2a3sim.phases import phase_union
 from a2a3sim.reports.cost_card import percent_of_bound
 from a2a3sim.reports.header import header
 from a2a3sim.reports.lanes import PIPES, rank_lanes, rank_strips
+from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size, format_time
@@ -131,6 +133,7 @@ class _Panel:
             self._tints(axes, tints)
             self._bars(axes)
             self._arrows(axes)
+        self._marks(axes)
         self._labels(axes)
         end = self.last - self.first
         if self.from_ps <= end <= self.to_ps:
@@ -221,6 +224,20 @@ class _Panel:
             )
         if arrows:
             self.shown.add("notify")
+
+    def _marks(self, axes) -> None:
+        """A diamond and a label, A1, for every operation that a finding names."""
+        for mark in finding_marks(self.run.result):
+            time = mark.time_ps - self.first
+            row = self.rows.get(mark.rank)
+            if row is None or not self.from_ps <= time <= self.to_ps:
+                continue
+            lane = 0.5 if self.strips else 0.05 + 0.9 * (PIPES.index(mark.pipe) + 0.45) / 4
+            at, colour = (time / self.factor, row + lane), MARK_COLOURS[mark.severity]
+            axes.plot(*at, marker="D", ms=4, mfc=colour, mec="white", mew=0.6, zorder=7, clip_on=False)
+            axes.annotate(
+                mark.label, at, (4, 3), textcoords="offset points", fontsize=6.5, weight="bold", color=colour, zorder=7
+            )
 
     def _strips(self, axes) -> None:
         import numpy as np
@@ -318,6 +335,7 @@ _MEANING = {"held": "scalar pipe held (fence, space)", "notify": "notify, arrow 
 
 
 def _legend(figure, panels: list[_Panel], total: float) -> None:
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     shown = set().union(*(panel.shown for panel in panels))
@@ -333,6 +351,11 @@ def _legend(figure, panels: list[_Panel], total: float) -> None:
     handles.append(Patch(facecolor=ACTIVITY_COLOURS["remote read"], alpha=_PALE, label="pale: latency"))
     if not all(panel.strips for panel in panels):
         handles.append(Patch(facecolor=phase_tint(0), edgecolor="#CCCCCC", lw=0.3, label="background: phase"))
+    for panel in panels:
+        for severity, title in mark_titles(panel.run.result):
+            prefix = f"{panel.run.name}: " if len(panels) > 1 else ""
+            style = {"color": "none", "marker": "D", "mfc": MARK_COLOURS[severity], "mec": "white"}
+            handles.append(Line2D([], [], label=prefix + title, **style))
     figure.legend(
         handles=handles,
         loc="lower center",
