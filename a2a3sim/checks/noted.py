@@ -46,7 +46,7 @@ def noted_findings(notes: Iterable, raced: Iterable[str] = ()) -> list[Finding]:
             message += f" ({'the same' if len(same) == 1 else 'likewise'} on {ranks_text(ranks[1:])})"
         findings.append(
             Finding(
-                kind=name, subtype=subtype, severity=severity, ranks=ranks, sites=[_site(note) for note in group[:4]],
+                kind=name, subtype=subtype, severity=severity, ranks=ranks, sites=[_site(first)],
                 message=message[0].upper() + message[1:] + ".", fix=fix,
             )
         )  # fmt: skip
