@@ -63,6 +63,7 @@ class Memory:
     def clear(self) -> None:
         """All bytes are zero again."""
         self._lost.clear()
+        self.written = None
         if self.data is not None:
             self.data[:] = 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from a2a3sim.checks.wording import listed, ranks_text
 
@@ -103,7 +103,7 @@ def _spans(pieces) -> str:
     texts = [f"{low}-{high - 1}" for low, high in pieces]
     if len(texts) <= _SHOWN:
         return listed(texts)
-    steps = {b[0] - a[0] for a, b in zip(pieces, pieces[1:], strict=False)}
+    steps = {b[0] - a[0] for a, b in pairwise(pieces)}
     even = len(list(groupby(high - low for low, high in pieces))) == 1 and len(steps) == 1
     if even:
         return f"{texts[0]}, {texts[1]}, … {texts[-1]}"

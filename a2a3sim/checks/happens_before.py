@@ -37,8 +37,11 @@ class Options(NamedTuple):
     builtin: frozenset[tuple[str, int]] = frozenset()
 
 
+_USUAL = Options()
+
+
 def check_program(
-    program: Program, history: HistoryState | None = None, options: Options = Options(), trace=None
+    program: Program, history: HistoryState | None = None, options: Options = _USUAL, trace=None
 ) -> list[Finding]:
     """What can go wrong on some schedule of this operation sequence.
 

@@ -13,7 +13,14 @@ __all__ = ["MARK_COLOURS", "Mark", "finding_marks", "mark_titles"]
 MARK_COLOURS = {"error": "#C00000", "warning": "#E69F00"}
 _SHOWN = 6  # findings; the gravest come first
 _TITLE = 70  # characters
-_PIPES = {"load": "MTE2", "remote_load": "MTE2", "get": "MTE2", "store": "MTE3", "remote_store": "MTE3", "put": "MTE3"}
+_PIPES = {
+    "load": "MTE2",
+    "remote_load": "MTE2",
+    "get": "MTE2",
+    "store": "MTE3",
+    "remote_store": "MTE3",
+    "put": "MTE3",
+}
 
 
 class Mark(NamedTuple):

@@ -33,7 +33,9 @@ def test_a_finding_in_a_few_lines():
     lines = list(finding_lines([race]))
     assert lines[0].startswith("error: race (W") or lines[0].startswith("error: race (R")
     assert lines[0].endswith("): bytes 0-255 of data_buf of ranks 0..3")
-    assert lines[1].startswith("    (1) ") and "pl.store(acc, [0, 0], data)" in lines[1] and "rank 0" in lines[1]
+    assert (
+        lines[1].startswith("    (1) ") and "pl.store(acc, [0, 0], data)" in lines[1] and "rank 0" in lines[1]
+    )
     assert lines[2].startswith("    (2) ") and "remote_load" in lines[2] and "rank 1" in lines[2]
     assert max(len(line) for line in lines[3:]) <= 110
     text = " ".join(line.strip() for line in lines[3:])
