@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from a2a3sim import RunConfig, RunResult
 from a2a3sim.experiments.runner import Outcome, Point, run_point
@@ -18,6 +19,7 @@ from a2a3sim.units import format_size
 __all__ = ["Comparison", "draw"]
 
 _RANKS = (2, 4, 8, 16)  # of the traffic picture
+_WIDTH = 110
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,12 @@ class Comparison:
             told: dict[str, str] = {}
             for outcome in group:
                 for finding in outcome.result.findings:
-                    lines = [f"{name}: {line}" if not k else line for k, line in enumerate(finding_lines([finding]))]
-                    told.setdefault(finding_title(finding), "\n".join(lines))
+                    if finding.severity == "note":  # nothing to repair in the shipped kernels: without their lines
+                        words = f"{name}: {finding_title(finding)}: {finding.message}"
+                        text = "\n".join(wrap(words, _WIDTH, subsequent_indent="    "))
+                    else:
+                        text = f"{name}: " + "\n".join(finding_lines([finding]))
+                    told.setdefault(finding_title(finding), text)
             yield from map(Text, told.values())  # brackets in source lines are no markup
         for verdict, names in safe.items():
             yield Text("\n".join(verdict_lines(f"{', '.join(names)}: {verdict}")))
