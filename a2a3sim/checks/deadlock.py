@@ -66,16 +66,23 @@ class _Cells:
             for cell, ops in self.notifies.items()
             if cell not in self.waited and cell[0].buffer == buffer
             for op in ops
+            if op.lane.rank != rank  # its own are for others
         ]
+        unheard.sort(key=_in_turn)
         here = [op for op in unheard if op.cell[0].rank == rank]
         same_cell = [op for op in unheard if op.cell[0].rank != rank and op.cell[1] == wait.cell[1]]
         writer = self.owner(wait.cell)
-        if writer is None:
+        if writer is None or writer == rank:
             return here or same_cell
         # Others' notifies may be for waits to which this rank has not come yet.
         return [op for op in here if op.lane.rank == writer] or [
             op for op in same_cell if op.lane.rank == writer
         ]
+
+
+def _in_turn(op: Operation) -> tuple[int, int, int]:
+    """By rank, then in program order: reports do not depend on the schedule."""
+    return (op.lane.rank, op.lane.index, op.seq)
 
 
 def deadlock_finding(launch, parked) -> tuple[Finding, str]:
@@ -214,7 +221,7 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted
         f"{ranks} {verb} at {place.file}:{place.line}{source}",
         f"for {memory.cell_name(offset)} {_COMPARE[first.action]} {first.value}; it holds {_value(first.cell)}",
     ]
-    came = cells.notifies.get(first.cell, [])
+    came = sorted(cells.notifies.get(first.cell, []), key=_in_turn)
     if came:
         who = listed([f"rank {op.lane.rank} ({_at(op)}, {op.action} {op.value})" for op in came[:_SHOWN]])
         lines.append(

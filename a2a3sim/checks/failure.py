@@ -57,13 +57,13 @@ def _finding(error) -> Finding:
         rank = where.rank if where is not None else None
         prefix = getattr(error, "place", "") + (f"{error.who}: " if getattr(error, "who", "") else "")
         text = message.removeprefix(prefix)
-    kind = next((k for start, k in _KINDS.items() if text.startswith(start)), "program")
+    start, kind = next((item for item in _KINDS.items() if text.startswith(item[0])), ("", "program"))
     return Finding(
         kind=kind,
         severity="error",
         ranks=[] if rank is None else [rank],
         sites=[] if where is None else [where],
-        message=text.removeprefix(f"{kind}: "),
+        message=text.removeprefix(f"{start}: "),
     )
 
 

@@ -84,10 +84,12 @@ class Folder:
     Args:
         program: whose memories and source are asked for names. Occurrences of threads that belong to an earlier
             call only are left out: they have been reported then.
+        clocks: of its segments.
     """
 
-    def __init__(self, program) -> None:
+    def __init__(self, program, clocks=None) -> None:
         self.program = program
+        self.clocks = clocks
         self.old = {t.index for t in program.threads if t.old}
         self._sites: dict[int, tuple[str, int]] = {}
         self._folds: dict[tuple, _Fold] = {}

@@ -54,7 +54,7 @@ def check_program(
     if history is not None:
         history.load(program)
     clocks = Clocks(program)
-    folder = Folder(program)
+    folder = Folder(program, clocks)
     early = EarlyReleases(program, clocks)
     accesses = Accesses(program, clocks)
     report_races(folder, accesses, early)

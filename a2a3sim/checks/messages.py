@@ -132,7 +132,7 @@ def early_release(told, condition: str, origin: str, raced):
         why = "by plain data that was written over the cell, which is no credit"
     else:
         why = f"by credits that {origin} on the cell has used already"
-    message = f"{told.by(0)} ({condition}) is met {why}, so it does not wait for {told.by(1)}.{told.more}"
+    message = f"{told.by(0)}, {condition}, is met {why}, so it does not wait for {told.by(1)}.{told.more}"
     if raced is not None:
         message += f" That is why {raced[0]} and {raced[1]} race."
     fix = (

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 
 from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.metrics import run_span
+from a2a3sim.models.capacity import PS
 from a2a3sim.models.operation import UNKNOWN, Operation
 from a2a3sim.result import Finding, Site
 from a2a3sim.trace import resolve_site
@@ -56,7 +57,7 @@ class _Run:
         self.busy = 0  # ps of all lanes
         self.idle_fences: list[Operation] = []
         self.fences = 0
-        started: set[tuple[int, int]] = set()
+        started: set[tuple] = set()
         for lane in lanes:
             self.busy += lane.end - lane.start
             self._enter(lane, started)
@@ -102,8 +103,8 @@ class _Run:
             else:
                 current = [op]
                 self.runs.append(current)
-                if (phase, rank) not in started:
-                    started.add((phase, rank))
+                if (phase, lane) not in started:
+                    started.add((phase, lane))
                     self.starts[phase].append(current)
 
     def matters(self, waste: float) -> bool:
@@ -133,46 +134,56 @@ def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding
     )  # fmt: skip
 
 
-def _moving(ops: list[Operation]) -> int:
-    """Time in which bytes of a run of moves flow."""
-    return sum(op.flow.finish - op.flow.start for op in ops if op.flow is not None)
-
-
-def _alone(ops: list[Operation]) -> int:
-    """The same if nobody else used the path."""
-    return sum(
-        op.path.route.free_ps(op.nbytes) for op in ops if op.flow is not None and op.path.route is not None
-    )
-
-
 def _incast(run: _Run) -> Finding | None:
     """All ranks turn to the same peer first, and its port is shared out among them."""
     worst, found = 0, None
     for starts in run.starts.values():
-        target, count = Counter(ops[0].peer for ops in starts).most_common(1)[0]
+        first: dict[int, list[list[Operation]]] = defaultdict(list)  # rank -> first run of each of its cores
+        for ops in starts:
+            first[ops[0].lane.rank].append(ops)
+        peers = {rank: {ops[0].peer for ops in runs} for rank, runs in first.items()}
+        agreed = Counter(next(iter(p)) for p in peers.values() if len(p) == 1)
+        target, count = agreed.most_common(1)[0] if agreed else (None, 0)
         if count < 3 or count < len(run.ranks) - 1:
             continue
-        crowd = [ops for ops in starts if ops[0].peer == target]
-        late = max(crowd, key=lambda ops: _moving(ops) - _alone(ops))
+        crowd = {rank: runs for rank, runs in first.items() if peers[rank] == {target}}
+        late = max(crowd.values(), key=lambda runs: _moving(runs) - _alone(runs))
         waste = _moving(late) - _alone(late)
         if waste > worst and run.matters(waste):
             worst, found = waste, (target, crowd, late)
     if found is None:
         return None
     target, crowd, late = found
-    ranks = ranks_text(sorted(ops[0].lane.rank for ops in crowd))
-    size = sum(op.nbytes for op in late)
+    size = sum(op.nbytes for ops in late for op in ops)
     message = (
-        f"{ranks} all turn to rank {target} first, so {plural(len(crowd), 'transfer')} share its port: the slowest takes "
+        f"{ranks_text(sorted(crowd))} all turn to rank {target} first and share its port: the slowest takes "
         f"{format_time(_moving(late))} for {format_size(size)} instead of {format_time(_alone(late))} "
         f"({run.share(worst)} lost)."
     )
     return _note(
         "incast",
-        [ops[0] for ops in crowd],
+        [runs[0][0] for runs in crowd.values()],
         message,
         "let each rank begin with another peer, (rank + 1 + k) mod ranks in step k",
     )
+
+
+def _moving(runs: list[list[Operation]]) -> int:
+    """From the first byte to the last of one rank's first runs of moves."""
+    flows = [op.flow for ops in runs for op in ops if op.flow is not None]
+    return max(f.finish for f in flows) - min(f.start for f in flows) if flows else 0
+
+
+def _alone(runs: list[list[Operation]]) -> int:
+    """What that would take if no other rank used the path: bytes at the rate of its narrowest part, or of one core."""
+    moves = [op for ops in runs for op in ops if op.path is not None and op.path.route is not None]
+    if not moves:
+        return 0
+    rates = [use[0].rate / use[1] for use in moves[0].path.uses]
+    shared = sum(op.nbytes for op in moves) * PS / min(rates) if rates else 0
+    each = max(sum(op.path.route.free_ps(op.nbytes) + _latency(op) for op in ops[1:]) for ops in runs)
+    first = max(ops[0].path.route.free_ps(ops[0].nbytes) for ops in runs)
+    return round(max(shared, each + first))
 
 
 def _small_moves(run: _Run) -> Finding | None:

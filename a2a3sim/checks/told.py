@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from a2a3sim.checks.wording import listed, ranks_text, short_place
 
 __all__ = ["Told"]
@@ -52,15 +54,24 @@ class Told:
 
     @property
     def loose(self) -> tuple[str, str, int] | None:
-        """(earlier kernel, kernel, rank) of one dispatch that no declared direction orders, at one of the operations."""
-        program = self._folder.program
-        for ref in self.refs:
+        """(earlier kernel, kernel, rank): the other access is over when the earlier one ends, but nothing orders them."""
+        program, clocks = self._folder.program, self._folder.clocks
+        for ref, other in (self.refs[:2], self.refs[1::-1]):
             mine = self.threads[ref.thread]
+            row = program.access_row[bisect_left(program.access_index, other.index)]
+            column, segment = program.column_of[row], program.segment_of[row]
             ordered = program.follows(mine)
-            for other in self.threads[: ref.thread]:
-                same = (other.rank, other.launch, other.call) == (mine.rank, mine.launch, mine.call)
-                if same and other.group != mine.group and other.group not in ordered:
-                    return other.kernel, mine.kernel, mine.rank
+            for thread in self.threads[: ref.thread]:
+                same = (thread.rank, thread.launch, thread.call) == (mine.rank, mine.launch, mine.call)
+                if (
+                    not same
+                    or thread.group == mine.group
+                    or thread.group in ordered
+                    or thread.end_row is None
+                ):
+                    continue
+                if clocks.matrix[thread.end_row, column] >= segment:
+                    return thread.kernel, mine.kernel, mine.rank
         return None
 
     @property

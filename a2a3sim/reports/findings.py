@@ -66,21 +66,22 @@ def _site_lines(finding: Finding) -> Iterator[str]:
         places.setdefault((site.file, site.line, site.source, site.operation), []).append(site)
     numbered = len(finding.sites) > 1 and len(places) == len(finding.sites)
     # With one dispatch for each rank its number says nothing more.
-    several = len({s.call for s in finding.sites}) > 1 or any(s.dispatch != s.rank for s in finding.sites)
+    calls = len({s.call for s in finding.sites}) > 1
+    several = calls or any(s.dispatch != s.rank for s in finding.sites)
     for number, ((file, line, source, _), sites) in enumerate(list(places.items())[:_SITES], 1):
         mark = f"({number}) " if numbered else ""
-        yield f"{_INDENT}{mark}{file}:{line}: {source}{_who(sites, several)}"
+        yield f"{_INDENT}{mark}{file}:{line}: {source}{_who(sites, several, calls)}"
     if len(places) > _SITES:
         yield f"{_INDENT}and {len(places) - _SITES} more places"
 
 
-def _who(sites: list[Site], several: bool) -> str:
+def _who(sites: list[Site], several: bool, calls: bool) -> str:
     """``  [rank 2, dispatch 1, 4.1 us]``."""
     ranks = sorted({s.rank for s in sites if s.rank is not None})
     parts = [ranks_text(ranks)] if ranks else []
     first = sites[0]
     if several and len(sites) == 1:
-        parts += [f"call {first.call}"] if first.call else []
+        parts += [f"call {first.call}"] if calls else []
         parts.append(f"dispatch {first.dispatch}")
     if len(sites) == 1 and first.time_ps is not None:
         parts.append(format_time(first.time_ps))

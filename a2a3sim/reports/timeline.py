@@ -236,7 +236,14 @@ class _Panel:
             at, colour = (time / self.factor, row + lane), MARK_COLOURS[mark.severity]
             axes.plot(*at, marker="D", ms=4, mfc=colour, mec="white", mew=0.6, zorder=7, clip_on=False)
             axes.annotate(
-                mark.label, at, (4, 3), textcoords="offset points", fontsize=6.5, weight="bold", color=colour, zorder=7
+                mark.label,
+                at,
+                (4, 3),
+                textcoords="offset points",
+                fontsize=6.5,
+                weight="bold",
+                color=colour,
+                zorder=7,
             )
 
     def _strips(self, axes) -> None:

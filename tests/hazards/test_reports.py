@@ -42,7 +42,7 @@ def test_a_finding_in_a_few_lines():
     assert "24 such pairs between every two of ranks 0..3. 12 of them arise because the wait at" in text
     assert "if rank 0 is late, rank 1 gets the old bytes" in text
     assert "fix: after (1) notify the reader" in text
-    assert "Rank 0's wait (1) (Ge 1 on signal_buf[1, 0]) is met by credits" in early.message
+    assert "Rank 0's wait (1), Ge 1 on signal_buf[1, 0], is met by credits" in early.message
 
 
 def test_ranges_are_those_of_each_owner():
