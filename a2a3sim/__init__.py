@@ -21,7 +21,7 @@ _PUBLIC = {
     "load_platform": "a2a3sim.models.platform",
 }
 
-__all__ = sorted(_PUBLIC)
+__all__ = sorted(_PUBLIC)  # noqa: PLE0605 (a list of texts)
 
 
 def __getattr__(name: str):

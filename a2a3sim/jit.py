@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from a2a3sim.compiled import CompiledProgram, bound_program
 from a2a3sim.config import RunConfig
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.frontend.arguments import as_array, is_scalar
-from a2a3sim.frontend.context import current
-from a2a3sim.frontend.functions import Function
-from a2a3sim.frontend.names import unknown_name
-from a2a3sim.frontend.program import Program
+from a2a3sim.language.context import current
+from a2a3sim.language.host.arguments import as_array, is_scalar
+from a2a3sim.language.host.functions import Function
+from a2a3sim.language.host.program import Program
+from a2a3sim.language.names import unknown_name
+from a2a3sim.run.compiled import CompiledProgram, bound_program
 
 __all__ = ["RUNTIME", "JITFunction", "jit"]
 

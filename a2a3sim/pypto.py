@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from a2a3sim.errors import A2A3Error, ConfigError
-from a2a3sim.settings import Session, current_session, session
+from a2a3sim.run.settings import Session, current_session, session
 
 __all__ = ["aliases", "run_script"]
 
@@ -29,16 +29,16 @@ _ERRORS = {
     )
 }
 _WORKER = {
-    name: f"a2a3sim.worker:{name}"
+    name: f"a2a3sim.run.worker:{name}"
     for name in ("DeviceTensor", "DistributedWorker", "StackedDeviceTensor", "WorkerHandle")
 }
 _PROGRAMS = {
-    "CompiledProgram": "a2a3sim.compiled:CompiledProgram",
-    "DistributedCompiledProgram": "a2a3sim.compiled:DistributedCompiledProgram",
+    "CompiledProgram": "a2a3sim.run.compiled:CompiledProgram",
+    "DistributedCompiledProgram": "a2a3sim.run.compiled:DistributedCompiledProgram",
     "DistributedConfig": "a2a3sim.config:DistributedConfig",
 }
 _TYPES = {
-    name: f"a2a3sim.frontend.types:{name}"
+    name: f"a2a3sim.language.types:{name}"
     for name in ("DataType", "FunctionType", "Level", "MemorySpace", "Role")
 }
 _RUN = {"RunConfig": "a2a3sim.config:RunConfig"}
@@ -54,7 +54,7 @@ _MODULES: dict[str, dict[str, str] | str] = {
         "compile": "a2a3sim.ir:compile",
         **_PROGRAMS,
         **_TYPES,
-        "Program": "a2a3sim.frontend.program:Program",
+        "Program": "a2a3sim.language.host.program:Program",
     },
     "pypto.ir.compiled_program": _PROGRAMS,
     "pypto.ir.distributed_compiled_program": _PROGRAMS,
@@ -62,7 +62,7 @@ _MODULES: dict[str, dict[str, str] | str] = {
     "pypto.runtime.runner": _RUN,
     "pypto.runtime.distributed_runner": {
         **_WORKER,
-        "_tensor_from_continuous": "a2a3sim.worker:_tensor_from_continuous",
+        "_tensor_from_continuous": "a2a3sim.run.worker:_tensor_from_continuous",
     },
     "pypto.runtime.distributed_worker": _WORKER,
     "pypto.runtime.device_tensor": _WORKER,

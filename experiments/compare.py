@@ -100,7 +100,6 @@ class Comparison:
         yield from self._verdicts()
         yield "Bound: shortest latency chain + the largest, over capacities, of the bytes it must carry ÷ its rate."
 
-
     def _verdicts(self) -> Iterator:
         """Findings of each algorithm, of all seeds, and who is pronounced safe."""
         from rich.text import Text
@@ -113,7 +112,9 @@ class Comparison:
             told: dict[str, str] = {}
             for outcome in group:
                 for finding in outcome.result.findings:
-                    if finding.severity == "note":  # nothing to repair in the shipped kernels: without their lines
+                    if (
+                        finding.severity == "note"
+                    ):  # nothing to repair in the shipped kernels: without their lines
                         words = f"{name}: {finding_title(finding)}: {finding.message}"
                         text = "\n".join(wrap(words, _WIDTH, subsequent_indent="    "))
                     else:

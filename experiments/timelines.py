@@ -52,7 +52,7 @@ def run_kernels(
 def run_program(script: str, args: Sequence[str], forced: Mapping[str, Any]) -> tuple[list[TimelineRun], int]:
     """Every run that a script makes, and the script's own exit status."""
     from a2a3sim.pypto import run_script
-    from a2a3sim.settings import Session, session
+    from a2a3sim.run.settings import Session, session
 
     runs: list[TimelineRun] = []
 

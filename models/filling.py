@@ -62,7 +62,7 @@ def _gather_open(each: Bottleneck, variable: dict) -> None:
     """What the routes held fixed leave of an open capacity, and the weight of the others on it."""
     avail, weight, fastest, mine = each.scaled, each.weight, 0.0, []
     for route, share in each.coupled.items():
-        share *= route.placed  # noqa: PLW2901
+        share *= route.placed
         group = route.bottleneck
         if group is None or group.open or not group.capacity.hot:
             weight += share
@@ -83,7 +83,7 @@ def _gather_limit(each: Bottleneck, variable: dict) -> None:
         if one.weight:
             avail -= (one.rate if one.pinned else each.level) * one.weight
     for route, share in each.coupled.items():
-        share *= route.placed  # noqa: PLW2901
+        share *= route.placed
         if route in variable:
             weight += share
             mine.append(route)
@@ -143,7 +143,7 @@ def _freeze(route, rate: float, at: Bottleneck | None) -> None:
     count = route.placed
     for each, share in route.hot:
         if each is not at:
-            share *= count  # noqa: PLW2901
+            share *= count
             each.avail -= rate * share
             each.filling -= share
 

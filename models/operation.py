@@ -126,7 +126,9 @@ class Operation:
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
-        self.site = site  # (code object, instruction offset) of the user's call; a2a3sim.trace resolves it
+        self.site = (
+            site  # (code object, instruction offset) of the user's call; a2a3sim.trace.record resolves it
+        )
         self.seq = 0  # program index within the lane
         self.begun = self.issued = self.start = self.end = UNKNOWN
         self.operands = ()  # producing operations

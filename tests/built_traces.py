@@ -7,9 +7,9 @@ Moves of a pipe run one at a time. Programs are built in lock-step over ranks, s
 
 from types import SimpleNamespace
 
-from a2a3sim.metrics import RunInfo
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Access, Lane, operation
+from a2a3sim.trace.measures import RunInfo
 
 NS, US = 1_000, 1_000_000
 

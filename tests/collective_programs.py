@@ -5,7 +5,7 @@ import numpy as np
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import DistributedConfig, RunConfig, ir
-from a2a3sim.checks.from_trace import check
+from a2a3sim.checks.happens_before.from_trace import check
 
 REDUCE = {
     pld.ReduceOp.Sum: np.add,

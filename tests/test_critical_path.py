@@ -9,8 +9,8 @@ from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a3sim.critical_path import GROUPS, group_of, summary, walk
-from a2a3sim.metrics import measure
+from a2a3sim.trace.critical_path import GROUPS, group_of, summary, walk
+from a2a3sim.trace.measures import measure
 
 
 def path(builder):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from a2a3sim import DeadlockError, KernelError
-from a2a3sim.checks.from_trace import check
-from a2a3sim.settings import Session, session
+from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.run.settings import Session, session
 
 ROOT = Path(__file__).parent.parent
 LADDER = ROOT / "examples" / "distributed"

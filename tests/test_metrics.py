@@ -12,9 +12,9 @@ from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a3sim.metrics import link_uses, measure
-from a2a3sim.phases import phase_spans
-from a2a3sim.rounds import round_count
+from a2a3sim.trace.measures import link_uses, measure
+from a2a3sim.trace.phases import phase_spans
+from a2a3sim.trace.rounds import round_count
 
 
 def run(builder, **changes):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.metrics import measure
 from a2a3sim.result import Finding, Numerics, Report, RunResult
+from a2a3sim.trace.measures import measure
 
 FIELDS = [
     "schema", "version", "program", "algorithm", "platform", "platform_hash", "overrides", "seed", "skew_ps",

@@ -8,10 +8,10 @@ import pytest
 from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.metrics import measure, run_span
 from a2a3sim.reports.lanes import Arrow, Bar, rank_lanes, rank_strips
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, short_size, time_unit
 from a2a3sim.reports.timeline import TimelineRun, draw_timeline
+from a2a3sim.trace.measures import measure, run_span
 
 
 def lanes_of(builder):
@@ -104,7 +104,7 @@ def test_equal_runs_give_equal_bytes_in_any_process(tmp_path, suffix):
     code = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from built_traces import info, ring\n"
-        "from a2a3sim.metrics import measure\n"
+        "from a2a3sim.trace.measures import measure\n"
         "from a2a3sim.reports.timeline import TimelineRun, draw_timeline\n"
         "trace = ring(3, 300).trace()\n"
         "draw_timeline([TimelineRun(trace, measure(trace, info(3, algorithm='ring')))], sys.argv[1])\n"

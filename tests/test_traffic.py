@@ -5,8 +5,8 @@ import pytest
 from built_traces import info, mesh, two_phase
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.metrics import measure
 from a2a3sim.reports.traffic import ALL_REDUCE_FORMS, Matrix, Point, draw_traffic, matrix_of, points_of
+from a2a3sim.trace.measures import measure
 
 N = 1024
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.failure import failure_findings
-from a2a3sim.checks.from_trace import check
-from a2a3sim.checks.history import HistoryState
-from a2a3sim.checks.noted import noted_findings
-from a2a3sim.checks.performance import performance_notes
-from a2a3sim.checks.unwritten import unwritten_outputs
+from a2a3sim.checks.faults.failure import failure_findings
+from a2a3sim.checks.faults.noted import noted_findings
+from a2a3sim.checks.faults.performance import performance_notes
+from a2a3sim.checks.faults.unwritten import unwritten_outputs
+from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks.happens_before.history import HistoryState
 from a2a3sim.errors import DeadlockError
 from a2a3sim.result import Finding, Site
-from a2a3sim.trace import resolve_site
+from a2a3sim.trace.record import resolve_site
 
 __all__ = ["as_result", "check_run"]
 
@@ -22,7 +22,7 @@ def check_run(launch, settings, error, arguments=None, golden=None) -> list[Find
 
     Args:
         error: what ended the run early, if anything did; a deadlock has a finding of its own already.
-        arguments: `a2a3sim.call_arguments.CallArguments` of the call.
+        arguments: `a2a3sim.run.call_arguments.CallArguments` of the call.
         golden: what its outputs are compared with, or None.
     """
     found = []

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from a2a3sim.delays import same_file
 from a2a3sim.errors import ConfigError
 from a2a3sim.result import Finding, Site
+from a2a3sim.run.delays import same_file
 from a2a3sim.units import nearest
 
 __all__ = ["ACCEPTABLE", "Suppression", "Suppressions", "in_file", "in_source"]

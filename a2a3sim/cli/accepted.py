@@ -21,7 +21,7 @@ def read_suppressions(files: Iterable[str] | None, script: str):
 
 def source_files(trace) -> set[str]:
     """The files of the program's lines, as reports name them."""
-    from a2a3sim.trace import resolve_site
+    from a2a3sim.trace.record import resolve_site
 
     sites = {op.site[0]: op.site for op in trace.operations() if op.site is not None}
     return {resolve_site(site).file for site in sites.values()}

@@ -49,7 +49,7 @@ def command(
     from a2a3sim.errors import A2A3Error, DeadlockError
     from a2a3sim.pypto import run_script
     from a2a3sim.reports.summary import summary_lines
-    from a2a3sim.settings import Session, session
+    from a2a3sim.run.settings import Session, session
 
     failed([], fail_on)
     for path in (timeline, trace, json):

@@ -4,25 +4,26 @@ Programs may use everything here as PyPTO's ``pypto.language``; ``a2a3sim.langua
 ``pld``.
 """
 
-from a2a3sim.frontend import arrays, tiles
-from a2a3sim.frontend.arithmetic import add, maximum, minimum, mul, sub
-from a2a3sim.frontend.blocks import at, manual_scope
-from a2a3sim.frontend.casting import cast
-from a2a3sim.frontend.control import drain, fence, get_block_idx, get_block_num, phase, spmd, sync_all
-from a2a3sim.frontend.dynamic import dynamic
-from a2a3sim.frontend.handles import InOut, Out, Scalar, Tensor, Tile
-from a2a3sim.frontend.local_ops import full, load, store
-from a2a3sim.frontend.loops import parallel, unroll, yield_
-from a2a3sim.frontend.loops import pl_range as range
-from a2a3sim.frontend.names import Namespace, unknown_name
-from a2a3sim.frontend.program import Program, function, program
-from a2a3sim.frontend.scalars import const, read, write
-from a2a3sim.frontend.scalars import maximum as max
-from a2a3sim.frontend.scalars import minimum as min
-from a2a3sim.frontend.tensors import assemble, create_tensor
-from a2a3sim.frontend.tensors import slice_of as slice
-from a2a3sim.frontend.tiles import matmul, move
-from a2a3sim.frontend.types import (
+from a2a3sim.jit import RUNTIME, jit
+from a2a3sim.language.dynamic import dynamic
+from a2a3sim.language.handles import InOut, Out, Scalar, Tensor, Tile
+from a2a3sim.language.host.blocks import at, manual_scope
+from a2a3sim.language.host.program import Program, function, program
+from a2a3sim.language.kernel import arrays, tiles
+from a2a3sim.language.kernel.arithmetic import add, maximum, minimum, mul, sub
+from a2a3sim.language.kernel.casting import cast
+from a2a3sim.language.kernel.control import drain, fence, get_block_idx, get_block_num, phase, spmd, sync_all
+from a2a3sim.language.kernel.local import full, load, store
+from a2a3sim.language.kernel.loops import parallel, unroll, yield_
+from a2a3sim.language.kernel.loops import pl_range as range
+from a2a3sim.language.kernel.scalars import const, read, write
+from a2a3sim.language.kernel.scalars import maximum as max
+from a2a3sim.language.kernel.scalars import minimum as min
+from a2a3sim.language.kernel.tensors import assemble, create_tensor
+from a2a3sim.language.kernel.tensors import slice_of as slice
+from a2a3sim.language.kernel.tiles import matmul, move
+from a2a3sim.language.names import Namespace, unknown_name
+from a2a3sim.language.types import (
     BF16,
     BOOL,
     FP16,
@@ -41,7 +42,6 @@ from a2a3sim.frontend.types import (
     MemorySpace,
     Role,
 )
-from a2a3sim.jit import RUNTIME, jit
 
 tile = Namespace(
     "pl.tile",

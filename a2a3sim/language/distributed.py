@@ -1,16 +1,16 @@
 """Distributed part of the language: ``import a2a3sim.language.distributed as pld``."""
 
 # Most operations have no short form, so their names must not appear here.
-from a2a3sim.frontend import collectives as _collectives
-from a2a3sim.frontend import remote_ops as _remote
-from a2a3sim.frontend import signal_ops as _signals
-from a2a3sim.frontend.handles import DistributedTensor
-from a2a3sim.frontend.host_ops import alloc_window_buffer, window, world_size
-from a2a3sim.frontend.names import Namespace as _Namespace
-from a2a3sim.frontend.names import unknown_name as _unknown_name
-from a2a3sim.frontend.remote_ops import get_comm_ctx, nranks, rank, remote_load
-from a2a3sim.frontend.remote_ops import remote_store_any as remote_store
-from a2a3sim.frontend.types import AtomicType, NotifyOp, ReduceOp, WaitCmp
+from a2a3sim.language.handles import DistributedTensor
+from a2a3sim.language.host import collectives as _collectives
+from a2a3sim.language.host.ops import alloc_window_buffer, window, world_size
+from a2a3sim.language.kernel import remote as _remote
+from a2a3sim.language.kernel import signals as _signals
+from a2a3sim.language.kernel.remote import get_comm_ctx, nranks, rank, remote_load
+from a2a3sim.language.kernel.remote import remote_store_any as remote_store
+from a2a3sim.language.names import Namespace as _Namespace
+from a2a3sim.language.names import unknown_name as _unknown_name
+from a2a3sim.language.types import AtomicType, NotifyOp, ReduceOp, WaitCmp
 
 tile = _Namespace("pld.tile", remote_load=remote_load, remote_store=_remote.remote_store)
 tensor = _Namespace(

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from a2a3sim.checks.wording import ranks_text
-from a2a3sim.critical_path import group_of, walk
 from a2a3sim.models.operation import UNKNOWN, Operation
-from a2a3sim.phases import phase_spans
-from a2a3sim.trace import Site, Trace, resolve_site
+from a2a3sim.trace.critical_path import group_of, walk
+from a2a3sim.trace.phases import phase_spans
+from a2a3sim.trace.record import Site, Trace, resolve_site
 
 __all__ = ["Act", "Barrier", "PathPart", "Publication", "acts", "barriers", "path_parts", "publications"]
 

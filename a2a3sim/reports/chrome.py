@@ -19,10 +19,10 @@ from pathlib import Path
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.files import write_whole
-from a2a3sim.metrics import run_span
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.phases import phase_spans
 from a2a3sim.reports.header import header
+from a2a3sim.trace.measures import run_span
+from a2a3sim.trace.phases import phase_spans
 
 __all__ = ["check_trace_path", "trace_text", "write_trace"]
 

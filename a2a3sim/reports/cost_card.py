@@ -10,10 +10,10 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from a2a3sim.critical_path import summary
 from a2a3sim.reports.header import header
 from a2a3sim.reports.style import GROUP_COLOURS
 from a2a3sim.result import RunResult
+from a2a3sim.trace.critical_path import summary
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["ClosedForm", "cost_card", "critical_path_bars", "percent_of_bound", "typical"]

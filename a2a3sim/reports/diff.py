@@ -9,8 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from a2a3sim.critical_path import summary
 from a2a3sim.result import Finding, RunResult
+from a2a3sim.trace.critical_path import summary
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["Change", "diff", "render_diff"]

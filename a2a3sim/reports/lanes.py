@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.phases import Span, phase_spans
 from a2a3sim.reports.style import activity
+from a2a3sim.trace.phases import Span, phase_spans
 
 __all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "rank_lanes", "rank_strips"]
 

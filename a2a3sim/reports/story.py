@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from a2a3sim.checks.reasons import Explanation
+from a2a3sim.checks.mismatch.reasons import Explanation
 from a2a3sim.checks.wording import plural, ranks_text
-from a2a3sim.critical_path import summary
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.chapters import Act, Barrier, PathPart, acts, barriers, path_parts, publications
 from a2a3sim.reports.findings import finding_lines, verdict_lines
 from a2a3sim.reports.header import header
 from a2a3sim.result import RunResult
-from a2a3sim.trace import Site, Trace, resolve_site
+from a2a3sim.trace.critical_path import summary
+from a2a3sim.trace.record import Site, Trace, resolve_site
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["Story", "story_lines"]

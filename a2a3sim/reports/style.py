@@ -42,7 +42,7 @@ ACTIVITY_COLOURS = {
     "notify": "#AA3377",
 }
 
-# What the critical path was spent on (a2a3sim.critical_path.GROUPS).
+# What the critical path was spent on (a2a3sim.trace.critical_path.GROUPS).
 GROUP_COLOURS = {
     "link bandwidth": "#0072B2",
     "HBM": "#8CC8EC",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a3sim.critical_path import summary
 from a2a3sim.reports.findings import finding_lines, verdict_lines
 from a2a3sim.reports.table import links_line
 from a2a3sim.result import RunResult
+from a2a3sim.trace.critical_path import summary
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["summary_lines"]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from a2a3sim.critical_path import GROUPS, summary
 from a2a3sim.result import RunResult
+from a2a3sim.trace.critical_path import GROUPS, summary
 
 __all__ = [
     "HCCL_HEADER",

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from a2a3sim.metrics import run_span
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.phases import phase_union
 from a2a3sim.reports.cost_card import percent_of_bound
 from a2a3sim.reports.header import header
 from a2a3sim.reports.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
 from a2a3sim.result import RunResult
+from a2a3sim.trace.measures import run_span
+from a2a3sim.trace.phases import phase_union
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["LANES_UP_TO", "TimelineRun", "draw_timeline"]

@@ -8,9 +8,9 @@ the observed order to the checks.
 import random
 from types import SimpleNamespace
 
-from a2a3sim.checks.events import ThreadSpec
-from a2a3sim.checks.happens_before import Options, check_program
-from a2a3sim.checks.program import Program
+from a2a3sim.checks.happens_before.events import ThreadSpec
+from a2a3sim.checks.happens_before.order import Options, check_program
+from a2a3sim.checks.happens_before.program import Program
 
 
 class Core:

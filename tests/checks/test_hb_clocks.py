@@ -3,8 +3,8 @@
 from hb_machine import Script
 from hb_programs import central_counter, credit_barrier, mesh, ring_pull
 
-from a2a3sim.checks.clocks import Clocks
-from a2a3sim.checks.happens_before import check_program
+from a2a3sim.checks.happens_before.clocks import Clocks
+from a2a3sim.checks.happens_before.order import check_program
 
 
 def clocks_of(script):

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hb_machine import Script
 
-from a2a3sim.checks import races
-from a2a3sim.checks.clocks import Clocks
-from a2a3sim.checks.happens_before import check_program
-from a2a3sim.checks.plain import mark_plain_accesses
+from a2a3sim.checks.happens_before import races
+from a2a3sim.checks.happens_before.clocks import Clocks
+from a2a3sim.checks.happens_before.order import check_program
+from a2a3sim.checks.happens_before.plain import mark_plain_accesses
 
 
 def relation(script):

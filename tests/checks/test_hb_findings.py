@@ -4,7 +4,7 @@ import pytest
 from hb_machine import Script
 from hb_programs import mesh
 
-from a2a3sim.checks.happens_before import check_program
+from a2a3sim.checks.happens_before.order import check_program
 
 
 def test_symmetric_findings_fold_into_one():

@@ -2,11 +2,11 @@
 
 import pytest
 
-from a2a3sim.checks.from_trace import check, forms_used, program_of
-from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.happens_before.from_trace import check, forms_used, program_of
+from a2a3sim.checks.happens_before.history import HistoryState
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Access, Lane, operation
-from a2a3sim.trace import Trace
+from a2a3sim.trace.record import Trace
 
 
 class Run:

@@ -4,7 +4,7 @@ import pytest
 from hb_machine import Script
 from hb_programs import barrier, credit_barrier, peers
 
-from a2a3sim.checks.history import HistoryState
+from a2a3sim.checks.happens_before.history import HistoryState
 
 
 def calls(scripts, history=None, reset=False):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a3sim.checks.regions import overlapping, ragged
+from a2a3sim.checks.happens_before.regions import overlapping, ragged
 
 
 def bytes_of(region):

@@ -11,7 +11,7 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import A2A3Error, DistributedConfig, RunConfig, ir
 from a2a3sim.pypto import run_script
-from a2a3sim.settings import Session, session
+from a2a3sim.run.settings import Session, session
 
 LADDER = Path(__file__).parents[2] / "examples" / "distributed"
 TWO_PHASE = "09_allreduce_two_phase"

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a3sim import ConfigError, RunConfig
-from a2a3sim.delays import Delay, parse_delays, same_file
 from a2a3sim.models.fabric import Fabric
 from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import load_platform
 from a2a3sim.models.topology import build_topology
+from a2a3sim.run.delays import Delay, parse_delays, same_file
 
 from .programs import altered, exchange, run, summed
 

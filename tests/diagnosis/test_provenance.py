@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
-from a2a3sim.checks.contributions import MIXED, NONE
-from a2a3sim.checks.provenance import trace_back
+from a2a3sim.checks.mismatch.contributions import MIXED, NONE
+from a2a3sim.checks.mismatch.provenance import trace_back
 
 from .programs import exchange, summed
 

@@ -6,7 +6,7 @@ import pytest
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
-from a2a3sim.checks.reasons import explain
+from a2a3sim.checks.mismatch.reasons import explain
 
 from .programs import exchange, summed
 

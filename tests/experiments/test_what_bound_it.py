@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a3sim import RunConfig
-from a2a3sim.critical_path import GROUPS, group_of, summary
 from a2a3sim.experiments.runner import Point, run_point
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.kernels.collective import Job
 from a2a3sim.models.platform import list_platforms
 from a2a3sim.reports.table import link_use, what_bound_it
+from a2a3sim.trace.critical_path import GROUPS, group_of, summary
 
 KERNELS = [(c, a) for c in CATALOGUE for a in CATALOGUE[c]]
 

@@ -108,7 +108,7 @@ def test_a_golden_is_compared_with_what_was_written():
 
 def test_torch_is_never_imported():
     code = (
-        "import sys, numpy as np, a2a3sim.language as pl, a2a3sim.worker, a2a3sim.pypto\n"
+        "import sys, numpy as np, a2a3sim.language as pl, a2a3sim.run.worker, a2a3sim.pypto\n"
         "@pl.jit\n"
         "def f(x: pl.Tensor[[1, 8], pl.FP32], y: pl.Out[pl.Tensor[[1, 8], pl.FP32]]):\n"
         "    y[:] = pl.add(x, x)\n"
@@ -144,7 +144,7 @@ def test_torch_views_alias_their_storage():
 
 def test_torch_dtypes_are_understood():
     torch = pytest.importorskip("torch")
-    from a2a3sim.frontend.types import as_dtype
+    from a2a3sim.language.types import as_dtype
 
     assert [as_dtype(t) for t in (torch.float32, torch.bfloat16, torch.int32, torch.bool, torch.half)] == [
         pl.FP32, pl.BF16, pl.INT32, pl.BOOL, pl.FP16

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import a2a3sim.language as pl
-from a2a3sim.frontend.context import enter, leave
-from a2a3sim.frontend.device_int import DeviceInt, device_int, device_ints
+from a2a3sim.language.context import enter, leave
+from a2a3sim.language.kernel.device_int import DeviceInt, device_int, device_ints
 
 from .programs import MACHINE, compiled, per_rank_program
 
@@ -105,7 +105,7 @@ def test_a_run_collects_its_notes_once_per_line_and_rank():
 
     launches = []
     program = compiled(per_rank_program(body, [1, 8], [1, 8], pl.INT32, pl.INT32), 2)
-    from a2a3sim import launch
+    from a2a3sim.run import launch
 
     original = launch.Launch.run
 

@@ -396,7 +396,7 @@ def test_host_operations_belong_into_host_bodies():
     with pytest.raises(
         ParserSyntaxError, match=r"add_one is a function of a program|outside of a program|compile"
     ):
-        from a2a3sim.frontend.functions import Function
+        from a2a3sim.language.host.functions import Function
 
         Function.call(add_one, None, (1, 2), {})
 

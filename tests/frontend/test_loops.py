@@ -1,6 +1,6 @@
 """Loops and the values that they carry."""
 
-# ruff: noqa: PLW2901, B007 - what is carried is named as the language's own examples name it
+# ruff: noqa: B007 - what is carried is named as the language's own examples name it
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ import pytest
 from a2a3sim import A2A3Error, ConfigError
 from a2a3sim.errors import DeadlockError
 from a2a3sim.pypto import aliases, run_script
-from a2a3sim.settings import Session, session
+from a2a3sim.run.settings import Session, session
 
 PROGRAM = """
     import argparse

@@ -1,7 +1,5 @@
 """One-sided access and signals: signatures, rules and errors. What they cost is tested with the machine."""
 
-# ruff: noqa: E501 - a case a line
-
 import numpy as np
 import pytest
 

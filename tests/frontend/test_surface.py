@@ -8,8 +8,8 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import ir
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.frontend.names import UNSUPPORTED
-from a2a3sim.frontend.surface import SURFACE, resolve
+from a2a3sim.language.names import UNSUPPORTED
+from a2a3sim.language.surface import SURFACE, resolve
 
 # The names that the tutorial programs and system tests use, by section of the interface.
 STRUCTURE = """

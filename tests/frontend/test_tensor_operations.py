@@ -7,7 +7,7 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
 from a2a3sim.errors import InvalidOperationError, KernelError, ParserSyntaxError
-from a2a3sim.frontend.tensors import pieces
+from a2a3sim.language.kernel.tensors import pieces
 
 from .programs import MACHINE, compiled, copy_tile, floats, operations, run
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.frontend.casting import convert
+from a2a3sim.language.kernel.casting import convert
 
 from .programs import floats, run
 

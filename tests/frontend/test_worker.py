@@ -8,7 +8,7 @@ import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig, ir
 from a2a3sim.config import DistributedConfig
 from a2a3sim.errors import DeadlockError, InvalidOperationError, WorkerError
-from a2a3sim.worker import DistributedWorker, StackedDeviceTensor
+from a2a3sim.run.worker import DistributedWorker, StackedDeviceTensor
 
 from .programs import MACHINE, compiled, floats
 

@@ -7,10 +7,10 @@ import pytest
 
 import a2a3sim.language as pl
 from a2a3sim import ConfigError, load_platform
-from a2a3sim.bound import bound_ps
 from a2a3sim.kernels import CATALOGUE, DEFAULTS, find
 from a2a3sim.kernels.collective import Job
 from a2a3sim.models.topology import build_topology
+from a2a3sim.run.bound import bound_ps
 
 from .running import KERNELS, LATENCY, RATE, run
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from a2a3sim.critical_path import walk
 from a2a3sim.models.overlap import overlaps
+from a2a3sim.trace.critical_path import walk
 
 __all__ = ["times", "violations"]
 

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from a2a3sim import KernelError, RunConfig
-from a2a3sim.settings import resolve
+from a2a3sim.run.settings import resolve
 
 from .invariants import times, violations
 from .random_plans import plans

@@ -7,7 +7,7 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import DistributedConfig, RunConfig, ir
 from a2a3sim.errors import ConfigError
-from a2a3sim.launch import skew_offset
+from a2a3sim.run.launch import skew_offset
 
 from .programs import NS, US, add, build, me, run
 

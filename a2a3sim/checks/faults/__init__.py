@@ -1,0 +1,1 @@
+"""What went wrong, or wastefully, in this run: deadlocks, failures, unwritten bytes, performance."""

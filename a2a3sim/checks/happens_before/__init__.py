@@ -1,0 +1,1 @@
+"""What could happen on another schedule: checks that follow from guaranteed happens-before."""

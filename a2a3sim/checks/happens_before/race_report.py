@@ -1,0 +1,156 @@
+"""Races as findings: one per pair of lines, with all the ranks; and the notifies that left too early."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from a2a3sim.checks.happens_before.early_release import EarlyReleases
+from a2a3sim.checks.happens_before.events import READ
+from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.messages import race, unfenced
+from a2a3sim.checks.happens_before.races import Accesses, data_races
+
+__all__ = ["report_races"]
+
+
+def report_races(folder: Folder, accesses: Accesses, early: EarlyReleases) -> None:
+    """Find the races between accesses and enter them.
+
+    Args:
+        early: the waits that may explain some of them.
+    """
+    report = _Report(folder, accesses, early)
+    old = np.array([t.old for t in accesses.program.threads])
+    for x, y in data_races(accesses):
+        if old.any():  # two accesses of an earlier call have been reported there
+            new = ~(old[accesses.thread[x]] & old[accesses.thread[y]])
+            x, y = x[new], y[new]
+            if not len(x):
+                continue
+        swap = (accesses.kind[x] == READ) & (accesses.kind[y] != READ)
+        a, b = np.where(swap, y, x), np.where(swap, x, y)  # the write first
+        report.enter(a, b)
+        if accesses.program.explicit:
+            report.unfenced(a, b)
+            report.unfenced(b, a)
+
+
+class _Report:
+    def __init__(self, folder: Folder, accesses: Accesses, early: EarlyReleases) -> None:
+        self.folder = folder
+        self.accesses = accesses
+        self.early = early
+        self.program = accesses.program
+        self.rank = np.array([t.rank for t in self.program.threads])[accesses.thread]
+        self.site = np.full(len(accesses.row), -1)
+        self.when = np.zeros(len(accesses.row), np.int64)
+        self.sites: dict[tuple, int] = {}
+        regions = accesses.regions
+        self.low = regions[:, 1]
+        self.high = regions[:, 1] + (regions[:, 2] - 1) * regions[:, 4] + regions[:, 3]
+        self.releases = None
+
+    def ref(self, number: int) -> Ref:
+        program = self.program
+        thread = program.threads[program.access_thread[number]]
+        return Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])
+
+    def _resolve(self, numbers: np.ndarray) -> None:
+        """Lines and observed times of accesses that race (few do)."""
+        kind, when = self.accesses.kind, self.program.source.when
+        for number in np.unique(numbers[self.site[numbers] < 0]).tolist():
+            op = self.program.access_op[number]
+            self.site[number] = self.sites.setdefault(self.folder.site(op), len(self.sites))
+            self.when[number] = when(op, kind[number] != READ)
+
+    def enter(self, a: np.ndarray, b: np.ndarray) -> None:
+        """Fold the pairs of one batch by lines, ranks, memory object and bytes."""
+        accesses = self.accesses
+        self._resolve(np.concatenate((a, b)))
+        both_write = accesses.kind[b] != READ
+        low = np.maximum(self.low[accesses.region[a]], self.low[accesses.region[b]])
+        high = np.minimum(self.high[accesses.region[a]], self.high[accesses.region[b]])
+        names = (
+            both_write,
+            self.site[a],
+            self.site[b],
+            self.rank[a],
+            self.rank[b],
+            accesses.memory[a],
+            low,
+            high,
+        )
+        keys = np.stack((*names, a, b))
+        order = np.lexsort(keys[::-1])
+        keys, a, b = keys[: len(names), order], a[order], b[order]
+        begin = np.flatnonzero(np.r_[True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+        bounds = np.r_[begin, len(a)]
+        raw = np.add.reduceat((self.when[a] <= self.when[b]).astype(np.int64), begin)
+        explained, lines = self.early.explain(accesses, a, b) if self.early.found else (None, [])
+        for k, at in enumerate(begin.tolist()):
+            first, second, n = self.ref(int(a[at])), self.ref(int(b[at])), int(bounds[k + 1] - at)
+            if both_write[order[at]]:
+                if (self.folder.site(second.op), second) < (self.folder.site(first.op), first):
+                    first, second = second, first
+                subtypes = {"WAW": n}
+            else:
+                subtypes = {"RAW": int(raw[k]), "WAR": n - int(raw[k])}
+            whys = {}
+            if explained is not None:
+                numbers, times = np.unique(explained[at : bounds[k + 1]], return_counts=True)
+                whys = {lines[i]: t for i, t in zip(numbers.tolist(), times.tolist(), strict=True) if i >= 0}
+            place = (int(keys[5, at]), int(keys[6, at]), int(keys[7, at]), "bytes")
+            group = len(subtypes)  # two writes apart from a write and a read
+            for subtype, times in subtypes.items():
+                if times:
+                    self.folder.add(
+                        "race", "error", subtype, (first, second), *place, race, group, times, whys
+                    )
+                    whys = {}
+
+    def unfenced(self, a: np.ndarray, b: np.ndarray) -> None:
+        """Pairs that only race because a's pipe had not been waited for when a notify of its core left."""
+        accesses, program = self.accesses, self.program
+        clocks = accesses.clocks
+        if self.releases is None:
+            rows = sorted(program.release_of)
+            keyed = sorted((program.column_of[row] << 40 | program.segment_of[row], row) for row in rows)
+            self.releases = (
+                np.array([k for k, _ in keyed], np.int64),
+                np.array([r for _, r in keyed], np.int64),
+            )
+            self.scalar = np.array([t.column for t in program.threads])[accesses.thread]
+            self.issued = np.array(program.segment_of)[np.array(program.issue_row, np.int64)]
+        keys, rows = self.releases
+        piped = np.flatnonzero(accesses.column[a] >= program.scalar_columns)
+        a, b = a[piped], b[piped]
+        at = np.searchsorted(keys, self.scalar[a] << 40 | self.issued[a])
+        inside = at < len(keys)
+        a, b, at = a[inside], b[inside], at[inside]
+        row = rows[at]
+        same = clocks.column_of[row] == self.scalar[a]
+        seen = clocks.matrix[accesses.row[b], self.scalar[a]] >= np.array(program.segment_of)[row]
+        told = set()
+        for k in np.flatnonzero(same & seen).tolist():
+            access, notify = int(a[k]), int(row[k])
+            if (access, int(b[k])) in told:
+                continue
+            told.add((access, int(b[k])))
+            mine = self.ref(access)
+            notified = Ref(mine.rank, mine.thread, *program.release_of[notify])
+            drained = bool(accesses.stores[access]) and (
+                clocks.matrix[notify, accesses.column[access] - 1] >= accesses.segment[access]
+            )
+            refs = (notified, mine, self.ref(int(b[k])))
+            low, high = self.low[accesses.region[access]], self.high[accesses.region[access]]
+            self.folder.add(
+                "unfenced",
+                "error",
+                "not visible" if drained else "in flight",
+                refs,
+                int(accesses.memory[access]),
+                int(low),
+                int(high),
+                "bytes",
+                unfenced,
+            )

@@ -1,0 +1,1 @@
+"""Why a result differs from its golden."""

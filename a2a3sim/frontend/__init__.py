@@ -1,1 +1,0 @@
-"""Behind `a2a3sim.language`: what its symbols do, and how programs are recorded."""

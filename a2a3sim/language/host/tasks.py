@@ -1,0 +1,64 @@
+"""What runs on the host during a program: SubWorker functions, in order with the tensors that they use."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.host.arguments import HostTensor
+
+__all__ = ["HostTask", "check_sub_worker_arguments", "host_view"]
+
+
+@dataclass(slots=True)
+class HostTask:
+    """A SubWorker function called by the host body.
+
+    Attributes:
+        function: the declared `a2a3sim.language.host.functions.Function`.
+        body: what to call; the function's own code, or what a worker puts in its place.
+    """
+
+    index: int
+    function: object
+    args: tuple
+    body: object
+    site: tuple | None = None
+
+    def accesses(self) -> list[tuple]:
+        """(tensor, reads, writes) by the declared directions."""
+        return self.function.accesses(self.args)
+
+    def run(self) -> None:
+        """Run the body on views of the host's buffers."""
+        self.body(*(host_view(a) if isinstance(a, HostTensor) else a for a in self.args))
+
+
+def check_sub_worker_arguments(function, args) -> None:
+    """InvalidOperationError for a wrong number of arguments, or one that the host has no data of."""
+    if len(args) != len(function.parameters):
+        raise InvalidOperationError(
+            f"{function.name} takes {len(function.parameters)} arguments "
+            f"({', '.join(p.name for p in function.parameters)}), got {len(args)}"
+        )
+    for arg, parameter in zip(args, function.parameters, strict=True):
+        if not isinstance(arg, (HostTensor, int, float)):
+            raise InvalidOperationError(
+                f"{function.name}: argument {parameter.name} of a sub-worker must be a host tensor or a "
+                "number, "
+                f"got {arg!r}"
+            )
+
+
+def host_view(tensor: HostTensor):
+    """A tensor's storage as the caller's own kind of array: torch where the caller uses torch, else numpy."""
+    array = tensor.numpy()
+    if not tensor.buffer.torch:
+        return array
+    torch = sys.modules["torch"]
+    if tensor.dtype.name == "bf16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

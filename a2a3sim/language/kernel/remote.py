@@ -1,0 +1,327 @@
+"""One-sided access to other ranks: remote loads and stores, put and get."""
+
+from __future__ import annotations
+
+from sys import _getframe
+
+from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.context import KernelContext, current, kernel_context
+from a2a3sim.language.dynamic import Dim, dim_value
+from a2a3sim.language.handles import CommCtx, DistributedTensor, Layout, Tensor, Tile
+from a2a3sim.language.kernel import demands
+from a2a3sim.language.kernel.device_int import device_int
+from a2a3sim.language.kernel.local import need_tensor, need_tile, place
+from a2a3sim.language.kernel.tensors import whole
+from a2a3sim.language.types import AtomicType
+
+__all__ = [
+    "get",
+    "get_comm_ctx",
+    "need_window",
+    "nranks",
+    "put",
+    "rank",
+    "remote_load",
+    "remote_store",
+    "remote_store_any",
+    "remote_store_tensor",
+]
+
+
+def need_window(what: str, role: str, value) -> DistributedTensor:
+    """A window, or InvalidOperationError."""
+    if not isinstance(value, DistributedTensor):
+        shown = f"the tensor {value.name}" if isinstance(value, Tensor) else repr(value)
+        raise InvalidOperationError(f"{what}: {role} must be a window (DistributedTensor), got {shown}")
+    return value
+
+
+def get_comm_ctx(window) -> CommCtx:
+    """The communication domain of a window."""
+    return need_window("pld.get_comm_ctx", "dt", window).domain
+
+
+def _need_ctx(what: str, value) -> CommCtx:
+    if not isinstance(value, CommCtx):
+        raise InvalidOperationError(f"{what} takes the result of pld.get_comm_ctx(window), got {value!r}")
+    return value
+
+
+def rank(ctx) -> int:
+    """This rank's index in the communication domain."""
+    return device_int(_need_ctx("pld.rank", ctx).rank)
+
+
+def nranks(ctx) -> int:
+    """The number of ranks in the communication domain."""
+    return device_int(_need_ctx("pld.nranks", ctx).nranks)
+
+
+def _remote(target: DistributedTensor, peer: int) -> int | None:
+    """The run's rank at the other end, or None if that is the own slice."""
+    return None if peer == target.domain.rank else target.domain.devices[peer]
+
+
+def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
+    """Load a rectangle of a peer's slice into a tile (MTE2): a round trip, then the bytes.
+
+    Raises:
+        InvalidOperationError: not a window, or ranks differ.
+        KernelError: no such peer, out of bounds, or the tile exceeds UB.
+    """
+    if type(target) is not DistributedTensor:
+        need_window("pld.tile.remote_load", "target", target)
+    ctx = current()
+    if type(ctx) is not KernelContext:
+        ctx = kernel_context("pld.tile.remote_load")
+    frame = _getframe(1)
+    there = target.peer("pld.tile.remote_load", peer)
+    if valid_shape is None:
+        region = there.layout.region("pld.tile.remote_load", offsets, shape)
+        extent = region.shape
+    else:
+        region = there.layout.region("pld.tile.remote_load", offsets, valid_shape)
+        extent = region.shape
+        if extent != tuple(shape):
+            extent = tuple(dim_value(s) for s in shape)
+            if len(extent) != len(region.shape) or any(
+                v > s for v, s in zip(region.shape, extent, strict=True)
+            ):
+                raise InvalidOperationError(
+                    f"pld.tile.remote_load: valid_shape {list(region.shape)} must fit into shape "
+                    f"{list(extent)}"
+                )
+    domain = target.domain
+    other = None if peer == domain.rank else domain.devices[peer]
+    return demands.load(ctx, (frame.f_code, frame.f_lasti), "remote_load", there, region, extent, other)
+
+
+def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+    """Store a tile into a peer's slice (MTE3), replacing or adding; returns the target.
+
+    Raises:
+        InvalidOperationError: wrong kinds, dtypes differ, target of rank < 2.
+        KernelError: no such peer, out of bounds, or the machine cannot add this dtype.
+    """
+    frame = _getframe(1)
+    return _push(
+        "pld.tile.remote_store", src_tile, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
+    )
+
+
+def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+    """Store a whole tensor of the own global memory into a peer's slice: a load and a remote store.
+
+    Raises:
+        InvalidOperationError: a window as source (`put` copies between windows), wrong kinds, dtypes differ.
+        KernelError: no such peer, out of bounds, or the tensor exceeds UB.
+    """
+    frame = _getframe(1)
+    return _push_tensor(
+        "pld.tensor.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
+    )
+
+
+def remote_store_any(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+    """``pld.remote_store``: `remote_store` of a tile or `remote_store_tensor` of a tensor."""
+    frame = _getframe(1)
+    push = _push_tensor if isinstance(src, Tensor) else _push
+    return push("pld.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+
+
+def _push_tensor(what: str, src, target, peer, offsets, atomic, site) -> DistributedTensor:
+    need_tensor(what, "src", src)
+    if isinstance(src, DistributedTensor):
+        raise InvalidOperationError(
+            f"{what}: src must be a plain tensor, got the window {src.name}; use pld.tensor.put"
+        )
+    need_window(what, "target", target)
+    return _push(what, whole(kernel_context(what), site, what, src), target, peer, offsets, atomic, site)
+
+
+def _push(what: str, src_tile, target, peer, offsets, atomic, site) -> DistributedTensor:
+    need_tile(what, "src_tile", src_tile)
+    need_window(what, "target", target)
+    ctx = kernel_context(what)
+    if len(target.layout.shape) < 2:
+        raise InvalidOperationError(f"{what}: target must have rank >= 2, got shape {target.shape}")
+    there = target.peer(what, peer)
+    region = place(what, src_tile, there, offsets)
+    add = atomic == AtomicType.Add
+    if add:
+        ctx.machine.check_atomic(what, src_tile.dtype)
+    demands.store(ctx, site, "remote_store", src_tile, there, region, _remote(target, dim_value(peer)), add)
+    return target
+
+
+def _chunk(what: str, name: str, value) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, Dim)):
+        raise InvalidOperationError(f"{what}: {name} must be an int, got {value!r}")
+    value = dim_value(value)
+    if value < 0:
+        raise InvalidOperationError(f"{what}: {name} must be >= 0 (0 = the full extent), got {value}")
+    return value
+
+
+def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape):
+    """Offsets and extent of a copy: the full slices, or the three region arguments together."""
+    given = [a is not None for a in (dst_offsets, src_offsets, shape)]
+    if any(given) and not all(given):
+        raise InvalidOperationError(
+            f"{what}: give dst_offsets, src_offsets and shape together or none of them"
+        )
+    if src.dtype is not dst.dtype:
+        raise InvalidOperationError(f"{what}: src is {src.dtype!r} but dst is {dst.dtype!r}")
+    if len(src.shape) != len(dst.shape):
+        raise InvalidOperationError(
+            f"{what}: ranks must be equal, got src shape {list(src.shape)} and dst shape {list(dst.shape)}"
+        )
+    if not any(given):
+        if src.shape != dst.shape:
+            raise InvalidOperationError(
+                f"{what}: a full-slice copy needs equal shapes, got src {list(src.shape)} and dst "
+                f"{list(dst.shape)}; "
+                "give dst_offsets, src_offsets and shape"
+            )
+        zeros = (0,) * len(src.shape)
+        return zeros, zeros, src.shape
+    return (
+        tuple(dim_value(o) for o in dst_offsets),
+        tuple(dim_value(o) for o in src_offsets),
+        tuple(dim_value(s) for s in shape),
+    )
+
+
+def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, rows: int, cols: int):
+    """Cut a copy into staging tiles of ``rows`` x ``cols`` of [product of leading axes, last axis]."""
+    # Both regions are checked whole first, so that an error names what the program asked for.
+    src_all = src.region(f"{what} src", src_offsets, shape)
+    dst_all = dst.region(f"{what} dst", dst_offsets, shape)
+    *lead, last = shape
+    total_rows = 1
+    for s in lead:
+        total_rows *= s
+    rows = min(rows or total_rows, total_rows)
+    cols = min(cols or last, last)
+    if rows == total_rows and cols == last:
+        return [(src_all, dst_all, shape)]
+    # Rows are cut along the innermost leading axis; outer axes go one index at a time.
+    inner = lead[-1] if lead else 1
+    outer_count = total_rows // inner
+    step_rows = min(rows, inner)
+    chunks = []
+    for outer in range(outer_count):
+        index = []
+        rest = outer
+        for s in reversed(lead[:-1]):
+            index.append(rest % s)
+            rest //= s
+        index = tuple(reversed(index))
+        for r0 in range(0, inner, step_rows):
+            r = min(step_rows, inner - r0)
+            for c0 in range(0, last, cols):
+                c = min(cols, last - c0)
+                at = (*index, r0, c0) if lead else (c0,)
+                extent = (*(1 for _ in index), r, c) if lead else (c,)
+                chunks.append(
+                    (
+                        src.region(what, tuple(o + a for o, a in zip(src_offsets, at, strict=True)), extent),
+                        dst.region(what, tuple(o + a for o, a in zip(dst_offsets, at, strict=True)), extent),
+                        extent,
+                    )
+                )
+    return chunks
+
+
+def _check_dynamic(what: str, tensors, region: tuple, chunk_rows, chunk_cols) -> None:
+    """A whole slice whose extents are only known at run time needs a staging tile that is known before."""
+    if any(part is not None for part in region):
+        return
+    for tensor in tensors:
+        last = len(tensor.layout.shape) - 1
+        for axis in tensor.dynamic:
+            name, given = ("chunk_cols", chunk_cols) if axis == last else ("chunk_rows", chunk_rows)
+            if not given:
+                raise InvalidOperationError(
+                    f"{what}: axis {axis} of {tensor.name} is dynamic, so {name} must be given (> 0), "
+                    f"got {given!r}"
+                )
+
+
+def _copy(
+    what, kind, ctx, site, src, src_peer, dst, dst_peer, regions, chunk_rows, chunk_cols, pipeline, add
+):
+    rows = _chunk(what, "chunk_rows", chunk_rows)
+    cols = _chunk(what, "chunk_cols", chunk_cols)
+    if pipeline and not (rows and cols):
+        raise InvalidOperationError(
+            f"{what}: pipeline=True needs chunk_rows and chunk_cols > 0, got {rows} and {cols}"
+        )
+    dst_offsets, src_offsets, shape = _rectangles(what, dst.layout, src.layout, *regions)
+    chunks = _chunks(what, dst.layout, src.layout, dst_offsets, src_offsets, shape, rows, cols)
+    demands.copy(ctx, site, kind, (src, None, src_peer), (dst, None, dst_peer), chunks, bool(pipeline), add)
+
+
+def put(
+    dst,
+    peer,
+    src,
+    dst_offsets=None,
+    src_offsets=None,
+    shape=None,
+    *,
+    atomic=AtomicType.None_,
+    chunk_rows=0,
+    chunk_cols=0,
+    pipeline=False,
+) -> DistributedTensor:
+    """Copy from the own global memory into a peer's slice through a staging tile; synchronous.
+
+    Args:
+        dst_offsets, src_offsets, shape: a region, all three or none (then the whole slices).
+        atomic: add instead of replacing.
+        chunk_rows, chunk_cols: extents of the staging tile, 0 = the full extent.
+        pipeline: two staging tiles, so that a chunk's load overlaps the previous chunk's store.
+    """
+    what = "pld.tensor.put"
+    need_window(what, "dst", dst)
+    need_tensor(what, "src", src)
+    ctx = kernel_context(what)
+    frame = _getframe(1)
+    there = dst.peer(what, peer)
+    add = atomic == AtomicType.Add
+    if add:
+        ctx.machine.check_atomic(what, src.layout.dtype)
+    regions = (dst_offsets, src_offsets, shape)
+    _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
+    other = _remote(dst, dim_value(peer))
+    site = (frame.f_code, frame.f_lasti)
+    _copy(what, "put", ctx, site, src, None, there, other, regions, chunk_rows, chunk_cols, pipeline, add)
+    return dst
+
+
+def get(
+    dst,
+    peer,
+    src,
+    dst_offsets=None,
+    src_offsets=None,
+    shape=None,
+    *,
+    chunk_rows=0,
+    chunk_cols=0,
+    pipeline=False,
+) -> Tensor:
+    """Copy from a peer's slice into the own global memory through a staging tile; synchronous. As `put`."""
+    what = "pld.tensor.get"
+    need_tensor(what, "dst", dst)
+    need_window(what, "src", src)
+    ctx = kernel_context(what)
+    frame = _getframe(1)
+    there = src.peer(what, peer)
+    regions = (dst_offsets, src_offsets, shape)
+    _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
+    other = _remote(src, dim_value(peer))
+    site = (frame.f_code, frame.f_lasti)
+    _copy(what, "get", ctx, site, there, other, dst, None, regions, chunk_rows, chunk_cols, pipeline, False)
+    return dst

@@ -1,0 +1,208 @@
+"""A compiled program: bound to devices, called with tensors, keeping the result of its last run."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from a2a3sim.config import DistributedConfig, RunConfig, check_backend
+from a2a3sim.errors import InvalidOperationError, SelectionError
+from a2a3sim.language.host.functions import Function
+from a2a3sim.language.host.program import Program
+from a2a3sim.run.call_arguments import CallArguments
+from a2a3sim.run.calls import run_call
+from a2a3sim.units import nearest
+
+__all__ = [
+    "CompiledProgram",
+    "DistributedCompiledProgram",
+    "bound_program",
+    "compile_program",
+    "output_directory",
+]
+
+
+class CompiledProgram:
+    """A program without host body, bound to one device; the base of `DistributedCompiledProgram`.
+
+    ``compiled[name]`` and ``compiled.name`` select one of several orchestrations.
+
+    Attributes:
+        name: the program's.
+        output_dir: the directory of this compilation.
+        platform: PyPTO's name of what it was compiled for.
+        last_run: the `RunResult` of the last call, also of one that raised.
+        last_trace: its trace.
+        last_call: the call itself, to be made again (`a2a3sim.run.rerun.Call`), where a session asks for that.
+        facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,
+            dtype, bound (from the platform).
+        scalars: values of scalar parameters that a call may leave away.
+    """
+
+    def __init__(
+        self, name: str, entries: list[Function], owner, platform: str, distributed, output_dir: Path
+    ) -> None:
+        self.name = name
+        self.entries = entries
+        self.owner = owner
+        self.platform = platform
+        self.distributed_config = distributed or DistributedConfig()
+        self.output_dir = output_dir
+        self.last_run = None
+        self.last_trace = None
+        self.last_call = None
+        self.facts: dict = {}
+        self.scalars: dict = {}
+
+    @property
+    def entry(self) -> Function:
+        """Where a call starts.
+
+        Raises:
+            SelectionError: the program has several orchestrations.
+        """
+        if len(self.entries) != 1:
+            names = ", ".join(f.name for f in self.entries)
+            raise SelectionError(
+                f"{self.name} has several orchestrations ({names}): select one explicitly, compiled[name]"
+            )
+        return self.entries[0]
+
+    def __getitem__(self, name: str) -> CompiledProgram:
+        for entry in self.entries:
+            if entry.name == name:
+                return type(self)(
+                    name, [entry], self.owner, self.platform, self.distributed_config, self.output_dir
+                )
+        known = [f.name for f in self.entries]
+        raise KeyError(
+            f"{self.name} has no orchestration {name!r}{nearest(str(name), known)}: {', '.join(known)}"
+        )
+
+    def __getattr__(self, name: str):
+        if not name.startswith("_") and any(f.name == name for f in self.__dict__.get("entries", ())):
+            return self[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def devices(self, config: RunConfig) -> tuple[list[int], int]:
+        """Labels of the devices of a run, and its number of sub-workers."""
+        return [config.device_id], 0
+
+    def __call__(self, *args, config: RunConfig | None = None, golden=None):
+        """Run the program on numpy arrays or torch CPU tensors, in place.
+
+        Args:
+            golden: an array, or a tuple in the order of the Out and InOut parameters; the comparison is in
+                ``last_run.numerics``.
+
+        Returns:
+            None with all arguments given. With the Out arguments left away: the Out arrays, freshly made.
+
+        Raises:
+            InvalidOperationError: wrong number or kind of arguments.
+            KernelError, DeadlockError: what the program did wrong.
+            ConfigError: the machine or a setting is wrong.
+        """
+        config = config or RunConfig(platform=self.platform)
+        check_backend(config.platform)
+        entry = self.entry
+        arguments = CallArguments(self.name, entry, args, self.scalars)
+        if config.codegen_only:
+            return None
+        return run_call(self, entry, arguments, config, golden)
+
+    def __repr__(self) -> str:
+        return f"<compiled program {self.name}>"
+
+
+class DistributedCompiledProgram(CompiledProgram):
+    """A program with a host body, bound to several devices."""
+
+    def devices(self, config: RunConfig) -> tuple[list[int], int]:
+        """Device labels and number of sub-workers of a run: the call's, else the compile-time ones."""
+        distributed = config.distributed_config or self.distributed_config
+        return list(distributed.device_ids), distributed.num_sub_workers
+
+    def prepare(
+        self,
+        config: RunConfig | None = None,
+        *,
+        extra_compiled=(),
+        persistent: bool = False,
+        reset_persistent_windows: bool | None = None,
+        callbacks=None,
+        sub_worker_overrides=None,
+        startup_timeout_s: float | None = None,
+    ):
+        """A worker that keeps the devices for many calls; see `a2a3sim.run.worker.DistributedWorker`."""
+        from a2a3sim.run.worker import DistributedWorker
+
+        return DistributedWorker(
+            [self, *extra_compiled],
+            config,
+            persistent=persistent,
+            reset_persistent_windows=reset_persistent_windows,
+            callbacks=callbacks,
+            sub_worker_overrides=sub_worker_overrides,
+            startup_timeout_s=startup_timeout_s,
+        )
+
+    def __repr__(self) -> str:
+        return f"<compiled program {self.name} on devices {list(self.distributed_config.device_ids)}>"
+
+
+def output_directory(name: str, output_dir=None) -> Path:
+    """A compilation's directory, created: ``$PYPTO_PROG_BUILD_DIR`` or ``build_output``, name and time."""
+    if output_dir is not None:
+        path = Path(output_dir)
+    else:
+        base = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")
+        stamp = time.strftime("%Y%m%d_%H%M%S")
+        path = base / f"{name}_{stamp}"
+        count = 1
+        while path.exists():
+            path = base / f"{name}_{stamp}_{count}"
+            count += 1
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def bound_program(
+    name: str, entries: list[Function], owner, platform, distributed, output_dir=None
+) -> CompiledProgram:
+    """A compiled program of the kind that its entry asks for.
+
+    Raises:
+        ConfigError: a platform that does not run here.
+    """
+    platform = platform or "a2a3sim"
+    check_backend(platform)
+    kind = DistributedCompiledProgram if entries[0].kind == "host" else CompiledProgram
+    return kind(name, entries, owner, platform, distributed, output_directory(name, output_dir))
+
+
+def compile_program(
+    program,
+    output_dir=None,
+    *,
+    strategy=None,
+    dump_passes=False,
+    backend_type=None,
+    skip_ptoas=False,
+    profiling=False,
+    platform=None,
+    distributed_config=None,
+    **options,
+) -> CompiledProgram:
+    """``ir.compile``: bind a program to devices.
+
+    Options that steer the vendor's code generation are accepted and mean nothing here.
+
+    Raises:
+        InvalidOperationError: not a program.
+        ConfigError: a platform that does not run here.
+    """
+    if not isinstance(program, Program):
+        raise InvalidOperationError(f"ir.compile takes a program (a class with @pl.program), got {program!r}")
+    return bound_program(program.name, program.entries, program, platform, distributed_config, output_dir)
