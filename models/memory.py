@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from a2a3sim.models.operation import Access
+__all__ = ["Access", "Memory", "region_accesses"]
 
-__all__ = ["Memory", "region_accesses"]
+
+class Access(NamedTuple):
+    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
+
+    memory: Memory
+    offset: int
+    rows: int
+    row_bytes: int
+    stride: int
 
 
 class Memory:

@@ -7,24 +7,9 @@ clock gets there: a core's own queues are computed ahead).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from a2a3sim.models.memory import Memory
-
-__all__ = ["UNKNOWN", "Access", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
+__all__ = ["UNKNOWN", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
 
 UNKNOWN = -1
-
-
-class Access(NamedTuple):
-    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
-
-    memory: Memory
-    offset: int
-    rows: int
-    row_bytes: int
-    stride: int
 
 
 class Lane:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from a2a3sim.models.operation import UNKNOWN, Access, Operation
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import UNKNOWN, Operation
 
 __all__ = ["OpenAccesses", "overlaps"]
 

@@ -16,7 +16,8 @@ from a2a3sim.language.context import KernelContext
 from a2a3sim.language.handles import Region, Tensor, Tile
 from a2a3sim.language.kernel import undefined
 from a2a3sim.language.types import INT32
-from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import Move, Operation, Signal, Vector
 
 __all__ = [
     "copy",
