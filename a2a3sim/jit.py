@@ -14,6 +14,8 @@ from a2a3sim.run.compiled import CompiledProgram
 
 __all__ = ["RUNTIME", "JITFunction", "jit"]
 
+_KEPT = 32  # compiled programs of one function, by the shapes of its arguments
+
 
 class _Runtime:
     """``pl.RUNTIME``: a scalar whose value comes with the call, not with ``compile``."""
@@ -92,9 +94,10 @@ class JITFunction(Function):
             None if distributed is None else (tuple(distributed.device_ids), distributed.num_sub_workers),
             tuple((tuple(getattr(a, "shape", ())), str(getattr(a, "dtype", type(a)))) for a in args),
         )
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = self.compile(*args, config=config)
+        compiled = self._compiled.pop(key, None) or self.compile(*args, config=config)
+        self._compiled[key] = compiled  # the last used one stands last
+        if len(self._compiled) > _KEPT:
+            del self._compiled[next(iter(self._compiled))]
         self._last = compiled
         return compiled(*args, config=config)
 
