@@ -8,7 +8,7 @@ from a2a3sim.language.context import current
 from a2a3sim.language.host.arguments import as_array, is_scalar
 from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.program import Program
-from a2a3sim.language.names import unknown_name
+from a2a3sim.language.names import look_up
 from a2a3sim.run.compile import bound_program
 from a2a3sim.run.compiled import CompiledProgram
 
@@ -121,6 +121,12 @@ class _Jit:
 
 
 class _JitRoot(_Jit):
+    """``@pl.jit``: a function that compiles itself for the arguments it is called with.
+
+    ``@pl.jit.host`` marks the entry on the host, ``@pl.jit`` what runs once per device, ``@pl.jit.incore`` a kernel;
+    ``@pl.jit.inline`` is code of its caller, ``@pl.jit.opaque`` the same as ``@pl.jit``.
+    """
+
     host = _Jit("host")
     incore = _Jit("kernel")
     inline = _Jit("inline")
@@ -129,7 +135,7 @@ class _JitRoot(_Jit):
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        return unknown_name("pl.jit", name, ("host", "incore", "inline", "opaque"))
+        return look_up("pl.jit", name, ("host", "incore", "inline", "opaque"))
 
 
 jit = _JitRoot("opaque")
