@@ -11,10 +11,15 @@ exactly.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence
 from heapq import heappop
 from math import ceil
+from typing import TYPE_CHECKING
 
-from a2a3sim.models.capacity import ONE, Capacity
+from a2a3sim.models.capacity import ONE, Capacity, Route
+
+if TYPE_CHECKING:
+    from a2a3sim.models.network import Flow
 
 __all__ = ["NEVER", "TOLERANCE_PS", "Bottleneck", "RateClass", "bytes_left"]
 
@@ -68,19 +73,21 @@ class Bottleneck:
         self.served = 0.0  # bytes a member has got since the group formed, as of `since`
         self.since = 0
         self.grouped = 0  # members
-        self.heap = []  # (tag, number, flow); a flow that has left since is passed over
+        self.heap: list[
+            tuple[float, int, Flow]
+        ] = []  # (tag, number, flow); a flow that has left since is passed over
         self.wake = NEVER  # the armed event
         # The routes for which this is the only hot capacity, by free rate; and the others.
-        self.classes = []  # RateClass, slowest first
+        self.classes: list[RateClass] = []  # slowest first
         self.weight = 0  # of all classes
-        self.arrivals = []  # flows that came to a class since the last solution
-        self.coupled = {}  # route -> weight of one flow
+        self.arrivals: list[Flow] = []  # flows that came to a class since the last solution
+        self.coupled: dict[Route, int] = {}  # weight of one flow
         # Work of one solution, see filling.py.
         self.open = self.touched = False
         self.avail = self.fastest = 0.0
         self.filling = 0
-        self.variable = ()
-        self.found = None
+        self.variable: Sequence[Route] = ()
+        self.found: tuple[float, float] | None = None
 
     def class_of(self, rate: float) -> RateClass:
         """The class of one free rate."""
@@ -113,7 +120,7 @@ class Bottleneck:
             heappop(heap)
         return NEVER
 
-    def pop(self, now: int):
+    def pop(self, now: int) -> Flow | None:
         """Take the next member that is over out of the group; None if there is none."""
         heap = self.heap
         while heap:
@@ -129,7 +136,7 @@ class Bottleneck:
         return None
 
 
-def bytes_left(flow, now: int) -> float:
+def bytes_left(flow: Flow, now: int) -> float:
     """The bytes that a flow still has to move."""
     group = flow.bottleneck
     if group is None:

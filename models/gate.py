@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from a2a3sim.models.operation import Operation
+from typing import TYPE_CHECKING
+
+from a2a3sim.models.operation import Operation, Signal
+
+if TYPE_CHECKING:
+    from a2a3sim.models.core import Core
 
 __all__ = ["Gate"]
 
@@ -15,11 +20,12 @@ class Gate:
 
     __slots__ = ("cause", "core", "following", "missing", "newest", "notifies", "seq", "time")
 
-    def __init__(self, core, seq: int) -> None:
+    def __init__(self, core: Core, seq: int) -> None:
         self.core = core
         self.seq = seq  # of its first notify
-        self.time, self.cause = core.memory_done, core.memory_last
-        self.notifies: list[Operation] = []
+        self.time = core.memory_done
+        self.cause: Operation | None = core.memory_last
+        self.notifies: list[Signal] = []
         self.newest = core.accesses
         self.following: Gate | None = None
         self.missing, since = 0, -1
@@ -38,7 +44,7 @@ class Gate:
         """It is known when one of the accesses is complete."""
         if op.visible > self.time:
             self.time, self.cause = op.visible, op
-        gate = self
+        gate: Gate | None = self
         while gate is not None:
             gate.missing -= 1
             if gate.missing:
