@@ -8,7 +8,8 @@ from itertools import chain, islice, product
 
 from a2a3sim import A2A3Error
 from a2a3sim.experiments.witness_bytes import Record, changed_outputs, changed_places
-from a2a3sim.models.operation import UNKNOWN, Access, Operation
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import UNKNOWN, Operation
 from a2a3sim.result import Finding, RunResult, Witness
 from a2a3sim.run.delays import Delay
 from a2a3sim.run.rerun import Call

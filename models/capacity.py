@@ -15,13 +15,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from a2a3sim.errors import ConfigError
-
-if TYPE_CHECKING:
-    from a2a3sim.models.bottleneck import Bottleneck
-    from a2a3sim.models.network import Flow
 
 __all__ = ["ONE", "PS", "Capacity", "CapacityUse", "Route"]
 
@@ -86,7 +82,7 @@ class Capacity:
         )
         self.hot = False
         self.dirty = False  # in the list of the next settling
-        self.bottleneck: Bottleneck | None = None  # once it has been hot
+        self.bottleneck: Any = None  # its Bottleneck, once it has been hot
 
     def __repr__(self) -> str:
         return f"<capacity {self.name} {self.rate} B/s, {self.active} flows>"
@@ -207,10 +203,10 @@ class Route:
 
     def reset(self) -> None:
         """As new: for another run on the same machine."""
-        self.flows: list[Flow] = []  # in flight, in order of start
-        self.hot: Sequence[tuple[Bottleneck, int]] = ()  # its hot capacities, and their weights
+        self.flows: list[Any] = []  # the Flows in flight, in order of start
+        self.hot: Sequence[tuple[Any, int]] = ()  # (Bottleneck, weight) of its hot capacities
         self.placed = 0  # flows that take part in the sharing there
-        self.bottleneck: Bottleneck | None = None  # of its flows, if it is coupled
+        self.bottleneck: Any = None  # of its flows, if it is coupled
         self.fresh = False  # coupled, and some of its flows may be elsewhere
 
     def __repr__(self) -> str:

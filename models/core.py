@@ -83,7 +83,7 @@ class Core:
         self.drained_last: Operation | None = None  # the same for what has left the core or arrived
         self.running = 0  # operations and notifies not known to be over
         self.self_notifies = 0
-        self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
+        self.sent: dict[int, tuple[int, Signal]] = {}  # rank -> when the newest notify is applied there
         self.gate: Gate | None = None
         self.last: Operation | None = None  # the latest known end
         self.ub_used = 0  # bytes of tiles that operations may still use, for the wait for space

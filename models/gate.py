@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from a2a3sim.models.operation import Operation, Signal
 
-if TYPE_CHECKING:
-    from a2a3sim.models.core import Core
-
 __all__ = ["Gate"]
+
+
+class _Core(Protocol):
+    """What a gate asks of its core."""
+
+    memory_done: int
+    memory_last: Operation | None
+    accesses: int
+    unknown: dict[Operation, None]
+    gate: Gate | None
+
+    def leave(self, op: Signal, gate: int, cause: Operation | None) -> None: ...
 
 
 class Gate:
@@ -20,7 +29,7 @@ class Gate:
 
     __slots__ = ("cause", "core", "following", "missing", "newest", "notifies", "seq", "time")
 
-    def __init__(self, core: Core, seq: int) -> None:
+    def __init__(self, core: _Core, seq: int) -> None:
         self.core = core
         self.seq = seq  # of its first notify
         self.time = core.memory_done

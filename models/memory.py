@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from a2a3sim.models.operation import Access
-
-__all__ = ["Memory", "region_accesses"]
+__all__ = ["Access", "Memory", "region_accesses"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Span: TypeAlias = tuple[int, int, int, int]  # (offset, rows, row_bytes, stride)
+
+
+class Access(NamedTuple):
+    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
+
+    memory: Memory
+    offset: int
+    rows: int
+    row_bytes: int
+    stride: int
 
 
 class Memory:

@@ -12,66 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from a2a3sim.models.bottleneck import Bottleneck
+from a2a3sim.models.bottleneck import OVER, Flow
 from a2a3sim.models.capacity import Capacity, Route
 from a2a3sim.models.clock import Clock
-from a2a3sim.models.sharing import UNKNOWN, Sharing
+from a2a3sim.models.sharing import Sharing
 
 __all__ = ["Capacity", "Flow", "Network", "Route"]
-
-_OVER = Bottleneck(Capacity("over", 1, "over"))  # of a flow that has ended; its level stays 0
-
-
-class Flow:
-    """One transfer in flight.
-
-    ``start`` and ``finish`` in ps; ``cuts`` lists (time, name of the bottleneck from then on), the name being
-    that of a capacity or ``pipe``; ``owner`` belongs to the caller.
-    """
-
-    __slots__ = (
-        "bottleneck",
-        "cuts",
-        "done",
-        "finish",
-        "left",
-        "nbytes",
-        "number",
-        "owner",
-        "route",
-        "since",
-        "start",
-        "tag",
-    )
-
-    def __init__(
-        self, nbytes: int, route: Route, start: int, done: Callable[[Flow], None], owner: Any, number: int
-    ) -> None:
-        self.nbytes = nbytes
-        self.route = route
-        self.start = start
-        self.finish = UNKNOWN  # the end as it stands while the flow runs at its free rate
-        self.cuts: list[tuple[int, str]] = []
-        self.owner = owner
-        self.done = done
-        self.number = number
-        self.bottleneck: Bottleneck | None = (
-            None  # whose level is its rate; None: it runs at the free rate of its route
-        )
-        self.left: float = nbytes  # bytes to go at `since`, while there is no bottleneck
-        self.since = start
-        self.tag = 0.0  # what the group of its bottleneck has served when it ends
-
-    @property
-    def rate(self) -> float:
-        """Goodput in bytes/s as last settled; 0 before that and when the flow is over."""
-        if self.bottleneck is None:
-            return 0.0 if self.finish == UNKNOWN else self.route.rate
-        return self.bottleneck.level
-
-    def __repr__(self) -> str:
-        path = "+".join(use[0].name for use in self.route.uses)
-        return f"<flow {self.number} {self.nbytes} B over {path or 'nothing'} {self.start}..{self.finish}>"
 
 
 class Network:
@@ -151,7 +97,7 @@ class Network:
         now = self.clock.now
         if flow.finish != now or flow.bottleneck is not None:
             return
-        flow.bottleneck = _OVER
+        flow.bottleneck = OVER
         nbytes = flow.nbytes
         route = flow.route
         flows = route.flows

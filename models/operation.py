@@ -9,31 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from a2a3sim.models.bottleneck import Flow
     from a2a3sim.models.fabric import Path
-    from a2a3sim.models.memory import Memory
-    from a2a3sim.models.network import Flow
-    from a2a3sim.models.ub import TileLife
+    from a2a3sim.models.memory import Access, Memory
 
-__all__ = ["UNKNOWN", "Access", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
+__all__ = ["UNKNOWN", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
 
 UNKNOWN = -1
 
 Cause: TypeAlias = "tuple[str, Operation | None]"  # a reason, and the operation that it names
 Cell: TypeAlias = "tuple[Memory, int]"  # a signal cell: memory, byte offset
 Site: TypeAlias = tuple[CodeType, int]  # of the user's call; a2a3sim.trace.record resolves it
-
-
-class Access(NamedTuple):
-    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
-
-    memory: Memory
-    offset: int
-    rows: int
-    row_bytes: int
-    stride: int
 
 
 class Lane:
@@ -162,9 +151,7 @@ class Operation:
         self.operands: tuple[Operation, ...] = ()  # producing operations
         self.deps: tuple[Operation, ...] = ()  # operations whose end bounds the start
         self.dependents: list[Callable[[Operation], None]] | None = None  # callbacks once `end` is known
-        self.tiles: tuple[
-            TileLife, ...
-        ] = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
+        self.tiles: tuple[Any, ...] = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
         self.cause: Cause | None = None
         self.after: Cause | None = None
         self.work: Any = None  # what to do with the bytes; dropped when done

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from a2a3sim.models.operation import UNKNOWN, Access, Operation
-
-if TYPE_CHECKING:
-    from a2a3sim.models.memory import Memory
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import UNKNOWN, Operation
 
 __all__ = ["OpenAccesses", "overlaps"]
 

@@ -10,18 +10,29 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from a2a3sim.models.bottleneck import Flow
+from a2a3sim.models.clock import Clock
+from a2a3sim.models.network import Network
 from a2a3sim.models.operation import UNKNOWN, Cause, Move, Operation, Vector
-
-if TYPE_CHECKING:
-    from a2a3sim.models.core import Core
-    from a2a3sim.models.network import Flow
 
 __all__ = ["MovePipe", "VectorPipe"]
 
 _Slot: TypeAlias = tuple[int, int, Operation | None]  # (time, tie, operation that held it)
 _FREE: _Slot = (0, -1, None)  # a slot that nobody has held
+
+
+class _Core(Protocol):
+    """What a pipe asks of its core."""
+
+    clock: Clock
+    network: Network
+    awaited_start: Operation | None
+
+    def wake(self) -> None: ...
+
+    def known(self, op: Operation, done: int) -> None: ...
 
 
 def constrained_start(op: Operation, pipe: MovePipe | VectorPipe) -> int:
@@ -80,7 +91,7 @@ class MovePipe:
         "waits_for",
     )  # fmt: skip
 
-    def __init__(self, core: Core, slots: int | None) -> None:
+    def __init__(self, core: _Core, slots: int | None) -> None:
         self.core = core
         self.queue: deque[Move] = deque()
         self.endless = slots is None
@@ -194,7 +205,7 @@ class VectorPipe:
 
     __slots__ = ("core", "free_at", "last", "pump", "queue", "waits_for")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: _Core) -> None:
         self.core = core
         self.queue: deque[Vector] = deque()
         self.free_at = 0

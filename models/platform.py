@@ -19,7 +19,7 @@ from a2a3sim.errors import ConfigError
 from a2a3sim.models import parameters as p
 from a2a3sim.models.platform_file import Entry, check_key, nest, read_platform, shipped
 from a2a3sim.models.quantities import Unit
-from a2a3sim.models.topology import check_overrides
+from a2a3sim.models.shape import check_overrides
 from a2a3sim.units import cycles_ps, nearest, parse_frequency
 
 __all__ = ["Parameter", "Platform", "fitting_platforms", "list_platforms", "load_platform"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from a2a3sim.models.operation import Access, Operation
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import Operation
 
 __all__ = ["Polling"]
 

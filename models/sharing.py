@@ -17,22 +17,16 @@ float64 with + − × ÷ in a fixed order. Served bytes are never rounded; ends 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappush
 from math import ceil
-from typing import TYPE_CHECKING
 
-from a2a3sim.models.bottleneck import NEVER, TOLERANCE_PS, Bottleneck, bytes_left
+from a2a3sim.models.bottleneck import NEVER, TOLERANCE_PS, UNKNOWN, Bottleneck, Flow, bytes_left
 from a2a3sim.models.capacity import PS, Capacity, Route
 from a2a3sim.models.clock import Clock
 from a2a3sim.models.filling import fill
 
-if TYPE_CHECKING:
-    from a2a3sim.models.network import Flow
-
-__all__ = ["UNKNOWN", "Sharing"]
-
-UNKNOWN = -1
+__all__ = ["Sharing"]
 
 
 class Sharing:
@@ -100,7 +94,7 @@ class Sharing:
         for capacity in dirty:
             capacity.dirty = False
             if capacity.hot:
-                bottleneck: Bottleneck = capacity.bottleneck  # type: ignore[assignment]  # hot: it has one
+                bottleneck: Bottleneck = capacity.bottleneck
                 if bottleneck.coupled:
                     together.append(bottleneck)
                 else:
@@ -113,9 +107,7 @@ class Sharing:
     def _sort(self, route: Route, now: int) -> None:
         """Put a route where its hot capacities say; those it leaves or joins are solved again."""
         old, placed, count = route.hot, route.placed, len(route.flows)
-        hot: Sequence[tuple[Bottleneck, int]]
-        # What is hot has a bottleneck.
-        hot = [(use[0].bottleneck, use[2]) for use in route.uses if use[0].hot] or ()  # type: ignore[misc]
+        hot = [(use[0].bottleneck, use[2]) for use in route.uses if use[0].hot] or ()
         if hot != old:
             for each, weight in old:
                 if len(old) == 1:

@@ -8,21 +8,29 @@ t0, t0 + interval, … and an update applied at t is seen by a poll at t.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from a2a3sim.models.clock import Clock
+from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Cell, Signal
-
-if TYPE_CHECKING:
-    from a2a3sim.models.core import Core
-    from a2a3sim.models.memory import Memory
 
 __all__ = ["Signals", "tie_key"]
 
 _MASK = (1 << 64) - 1
 _SETTLE, _LAST = 2, 3
 
-Entry: TypeAlias = "tuple[Signal, Core]"  # a notify that is on its way
+
+class _Core(Protocol):
+    """What the signals ask of a core."""
+
+    sent: dict[int, tuple[int, Signal]]  # rank -> when its newest notify is applied there
+
+    def wake(self) -> None: ...
+
+    def notified(self, op: Signal) -> None: ...
+
+
+Entry: TypeAlias = tuple[Signal, _Core]  # a notify that is on its way
 
 
 def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
@@ -36,7 +44,7 @@ def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
 class _Waiter:
     __slots__ = ("armed", "cell", "core", "lapsed", "op")
 
-    def __init__(self, op: Signal, core: Core) -> None:
+    def __init__(self, op: Signal, core: _Core) -> None:
         self.op = op
         self.core = core
         self.cell = op.cell
@@ -101,7 +109,7 @@ class Signals:
     def _all(self) -> list[_Waiter]:
         return [w for cells in self._waiters.values() for waiters in cells.values() for w in waiters]
 
-    def send(self, op: Signal, arrival: int, core: Core) -> None:
+    def send(self, op: Signal, arrival: int, core: _Core) -> None:
         """A notify is on its way and reaches the target's signal memory at ``arrival`` (ps)."""
         batch = self._arrivals.get(arrival)
         if batch is None:
@@ -195,7 +203,7 @@ class Signals:
         op.end = self.clock.now
         waiter.core.wake()
 
-    def wait(self, op: Signal, core: Core) -> bool:
+    def wait(self, op: Signal, core: _Core) -> bool:
         """Begin a wait at ``op.start``; True if it has ended already, else the core is woken when it has."""
         value = self.value(op.cell)
         now = self.clock.now

@@ -1,6 +1,7 @@
 """The house rules that a reader relies on: imports run one way, files stay small, modules say what is public."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,41 @@ def test_a_stray_import_from_the_checkout_is_refused(name):
     done = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert f"import a2a3sim.{name}" in done.stderr
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts if parts[0] == "a2a3sim" else ("a2a3sim", *parts))
+
+
+MODULES = {module(f): f for f in FILES}
+
+
+def dependencies(name: str) -> set[str]:
+    """The modules that one imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {n if n in MODULES else node.module for n in names}
+    return found & MODULES.keys() - {name}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graphlib.TopologicalSorter({name: dependencies(name) for name in MODULES}).prepare()
+
+
+def test_the_language_is_in_storeys():
+    """Data below, then what kernels do, then what host bodies say; the facades on top."""
+    storeys = {"a2a3sim.language.kernel": 1, "a2a3sim.language.host": 2}
+    storeys |= {"a2a3sim.language": 3, "a2a3sim.language.distributed": 3}
+
+    def storey(name: str) -> int:
+        return storeys.get(name, storeys.get(name.rpartition(".")[0], 0) % 3)
+
+    language = [n for n in MODULES if n == "a2a3sim.language" or n.startswith("a2a3sim.language.")]
+    upwards = {(n, d) for n in language for d in dependencies(n) if d in language and storey(d) > storey(n)}
+    assert not upwards
