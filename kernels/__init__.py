@@ -4,6 +4,10 @@ if __name__ != "a2a3sim.kernels":
     raise ImportError("import a2a3sim.kernels, not kernels: a second copy of its modules would be created")
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from a2a3sim.kernels.collective import Collective
 
 __all__ = ["CATALOGUE", "DEFAULTS", "find"]
 
@@ -45,7 +49,7 @@ DEFAULTS = {
 }
 
 
-def find(collective: str, algorithm: str | None = None):
+def find(collective: str, algorithm: str | None = None) -> "Collective":
     """The `Collective` of a name; without one the collective's default.
 
     Raises:
@@ -66,4 +70,5 @@ def find(collective: str, algorithm: str | None = None):
             f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{hint}"
         )
     module, _, name = known[algorithm].partition(":")
-    return getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    found: Collective = getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    return found

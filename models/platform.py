@@ -217,7 +217,7 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, Fiel
             yield f"{prefix}{name}", value, field
 
 
-def _tabled(table: dict, prefix: str) -> Iterator[tuple[str, Any, FieldInfo]]:
+def _tabled(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any, FieldInfo]]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _tabled(value, f"{prefix}{name}.")

@@ -58,12 +58,13 @@ class Shape:
 
     def after(self, node: Node, switches: tuple[str, ...]) -> list[Node]:
         """Where links from ``node`` lead, devices in ascending order first, then the given switches."""
-        others: Iterable[int] = range(self.devices)
+        others: Iterable[Node] = range(self.devices)
         if isinstance(node, int) and self.kind == "ring":
             others = sorted({(node - 1) % self.devices, (node + 1) % self.devices})
         elif isinstance(node, int) and self.kind != "full_mesh":
             others = (node ^ 1,)
-        return [other for other in (*others, *switches) if self.joined(node, other)]
+        nodes: list[Node] = [*others, *switches]
+        return [other for other in nodes if self.joined(node, other)]
 
     def fewest_hops(self, src: int, dst: int, switches: tuple[str, ...]) -> list[Node]:
         """The nodes of a shortest path; among equals the one found first with neighbours in order."""
@@ -96,12 +97,16 @@ def shape_of(platform: Wiring, devices: int) -> Shape:
     return Shape(platform.topology.kind, devices, switches)
 
 
+def _node(text: str) -> Node:
+    return int(text) if text.isdecimal() else text
+
+
 def check_overrides(platform: Wiring, devices: int) -> None:
     """Refuse a per-link or per-port parameter that would never be used."""
     shape = shape_of(platform, devices)
     span = f"devices are 0..{devices - 1}"
     for name in platform.link.between:
-        ends = [int(end) if end.isdecimal() else end for end in name.split("-")]
+        ends = [_node(end) for end in name.split("-")]
         if not shape.joined(ends[0], ends[1]):
             among = f" and switches {', '.join(shape.switches)}" if shape.switches else ""
             raise ConfigError(
