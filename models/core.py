@@ -280,7 +280,7 @@ class Core:
         op.end = self.time
         op.cause = ("issue", None)
 
-    def mark(self, op: Signal) -> None:
+    def mark(self, op: Signal | Vector) -> None:
         """Enter a marker into the trace; it takes no time."""
         self._scalar(op, 0)
         op.start = op.end = self.time

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
+from typing import Any, SupportsIndex, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -15,16 +17,22 @@ __all__ = [
     "ReduceOp", "Role", "WaitCmp", "as_dtype",
 ]  # fmt: skip
 
+#: One number for each axis: ints, dynamic dimensions, device integers.
+Indices: TypeAlias = Sequence[SupportsIndex]
+#: A number that a program calculates with.
+Number: TypeAlias = "int | float | np.generic"
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
 
 class DataType:
     """An element type: ``name`` as the platform files spell it, ``bits``, and its numpy dtype."""
 
     __slots__ = ("bits", "floating", "itemsize", "name", "numpy")
 
-    def __init__(self, name: str, bits: int, numpy_type, floating: bool) -> None:
+    def __init__(self, name: str, bits: int, numpy_type: Any, floating: bool) -> None:
         self.name = name
         self.bits = bits
-        self.numpy = np.dtype(numpy_type)
+        self.numpy: np.dtype[Any] = np.dtype(numpy_type)
         self.itemsize = self.numpy.itemsize
         self.floating = floating
 
@@ -39,7 +47,7 @@ class DataType:
     def __repr__(self) -> str:
         return self.name.upper()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[Any], DataType], tuple[str]]:
         return (as_dtype, (self.name,))
 
 
@@ -61,7 +69,7 @@ DTYPES = {d.name: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8
 _BY_NUMPY = {d.numpy: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8, UINT32, BOOL)}
 
 
-def as_dtype(value) -> DataType:
+def as_dtype(value: Any) -> DataType:
     """A DataType from itself, its name, or a numpy or torch dtype.
 
     Raises:
