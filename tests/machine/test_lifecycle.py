@@ -2,29 +2,24 @@
 
 import gc
 import sys
-import tempfile
 import threading
 import tracemalloc
 
 import greenlet
 import numpy as np
 import pytest
+import running
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import A2A3Error, DeadlockError, DistributedConfig, KernelError, RunConfig, ir
+from a2a3sim import A2A3Error, DeadlockError, KernelError, RunConfig
 from a2a3sim.errors import ParserSyntaxError
 
 from .programs import add, build, me, run, wait
 
 
 def compiled(body, ranks=2, **shape):
-    with tempfile.TemporaryDirectory() as scratch:
-        return ir.compile(
-            build(body, ranks=ranks, **shape),
-            output_dir=scratch,
-            distributed_config=DistributedConfig(device_ids=list(range(ranks))),
-        )
+    return running.compiled(build(body, ranks=ranks, **shape), ranks)
 
 
 def call(program, ranks=2, **config):
