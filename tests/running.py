@@ -25,10 +25,11 @@ def compiled(program, ranks, **config):
 
 
 class Ran:
-    """A finished (or failed) call of a program on x and y, and how to look at it."""
+    """A finished (or failed) call of a program on arrays, x first and y last, and how to look at it."""
 
-    def __init__(self, program, x, y, error=None):
-        self.program, self.x, self.y, self.error = program, x, y, error
+    def __init__(self, program, arrays, error=None):
+        self.program, self.error = program, error
+        self.x, self.y = arrays[0], arrays[-1]
         self.result = program.last_run
         self.trace = program.last_trace
 
@@ -50,7 +51,7 @@ class Ran:
         ]
 
 
-def run(program, ranks, x, y, raises=False, golden=None, **config) -> Ran:
+def run(program, ranks, *arrays, raises=False, golden=None, **config) -> Ran:
     """Compile and call a program once; ``config`` are RunConfig fields.
 
     Args:
@@ -58,12 +59,12 @@ def run(program, ranks, x, y, raises=False, golden=None, **config) -> Ran:
     """
     bound = compiled(program, ranks)
     try:
-        bound(x, y, config=RunConfig(**config), golden=golden)
+        bound(*arrays, config=RunConfig(**config), golden=golden)
     except A2A3Error as error:
         if not raises or bound.last_run is None:
             raise
-        return Ran(bound, x, y, error)
-    return Ran(bound, x, y)
+        return Ran(bound, arrays, error)
+    return Ran(bound, arrays)
 
 
 def one_kernel(

@@ -89,7 +89,7 @@ def results(body, ranks=2, seed=0, machine="a2", calls=0, golden=None, config=No
     x, y = inputs(whole, dtype)
     fields = {"machine": machine, "seed": seed, **(config or {})}
     if not calls:
-        return [run(program, ranks, x, y, True, golden and golden(x), **fields).result]
+        return [run(program, ranks, x, y, raises=True, golden=golden and golden(x), **fields).result]
     runs = []
     with compiled(program, ranks).prepare(
         RunConfig(**fields), persistent=True, reset_persistent_windows=False

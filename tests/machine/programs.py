@@ -28,7 +28,7 @@ def run(body, ranks=2, machine="ideal", raises=False, x=None, config=None, **sha
         x = np.arange(ranks * size).reshape(ranks, 1, size).astype(dtype)
     y = np.zeros((ranks, 1, size), dtype)
     fields = {"checks": False, "machine": machine, **(config or {})}
-    return running.run(program, ranks, x, y, raises, **fields)
+    return running.run(program, ranks, x, y, raises=raises, **fields)
 
 
 def me(window):
