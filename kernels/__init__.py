@@ -55,7 +55,7 @@ DEFAULTS = {
 __getattr__, __dir__ = lazy(__name__)
 
 
-def find(collective: str, algorithm: str | None = None):
+def find(collective: str, algorithm: str | None = None) -> "Collective":
     """The `Collective` of a name; without one the collective's default.
 
     Raises:
@@ -73,4 +73,5 @@ def find(collective: str, algorithm: str | None = None):
             f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{hint}"
         )
     module, _, name = known[algorithm].partition(":")
-    return getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    found: Collective = getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    return found

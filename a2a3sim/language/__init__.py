@@ -20,6 +20,7 @@ from a2a3sim.language.kernel.loops import pl_range as range
 from a2a3sim.language.kernel.scalars import const, read, write
 from a2a3sim.language.kernel.scalars import maximum as max
 from a2a3sim.language.kernel.scalars import minimum as min
+from a2a3sim.language.kernel.subscripts import TensorSubscripts
 from a2a3sim.language.kernel.tensors import assemble, create_tensor
 from a2a3sim.language.kernel.tensors import slice_of as slice
 from a2a3sim.language.kernel.tiles import matmul, move
@@ -43,6 +44,8 @@ from a2a3sim.language.types import (
     MemorySpace,
     Role,
 )
+
+Tensor.subscripts = TensorSubscripts  # handles are data; what their subscripts do belongs to the operations
 
 tile = Namespace(
     "pl.tile",

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from a2a3sim.lazy import lazy
 
 if TYPE_CHECKING:
-    from a2a3sim.models.memory import Memory
-    from a2a3sim.models.operation import UNKNOWN, Access, Operation
+    from a2a3sim.models.memory import Access, Memory
+    from a2a3sim.models.operation import UNKNOWN, Operation
     from a2a3sim.trace.critical_path import GROUPS, summary
     from a2a3sim.trace.record import Site, Trace, resolve_site
 

@@ -7,7 +7,8 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig, ir
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
-from a2a3sim.run.compiled import CompiledProgram, DistributedCompiledProgram
+from a2a3sim.run.compile import DistributedCompiledProgram
+from a2a3sim.run.compiled import CompiledProgram
 
 from . import annotated_as_text
 from .programs import MACHINE, compiled, floats
