@@ -9,7 +9,8 @@ from a2a3sim.language.host.arguments import as_array, is_scalar
 from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.program import Program
 from a2a3sim.language.names import unknown_name
-from a2a3sim.run.compiled import CompiledProgram, bound_program
+from a2a3sim.run.compile import bound_program
+from a2a3sim.run.compiled import CompiledProgram
 
 __all__ = ["RUNTIME", "JITFunction", "jit"]
 

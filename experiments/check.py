@@ -21,8 +21,7 @@ from a2a3sim import ConfigError, RunConfig, RunResult
 from a2a3sim.experiments.conventions import convention, element
 from a2a3sim.experiments.runner import MOVED, Outcome, Point, job_for, run_point
 from a2a3sim.kernels import find
-from a2a3sim.models.platform import load_platform
-from a2a3sim.models.topology import build_topology
+from a2a3sim.models import build_topology, load_platform
 
 __all__ = [
     "COUNT", "Checked", "amplitude", "check_point", "dtypes_of", "mixed_inputs", "plan",

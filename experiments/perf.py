@@ -9,8 +9,8 @@ from a2a3sim.experiments.conventions import algbw, busbw, convention, element, p
 from a2a3sim.experiments.runner import Outcome, Point, job_for, run_point
 from a2a3sim.experiments.sweep_executors import executor
 from a2a3sim.kernels import CATALOGUE, find
-from a2a3sim.models.topology import build_topology
-from a2a3sim.reports.table import PerfRow
+from a2a3sim.models import build_topology
+from a2a3sim.reports import PerfRow
 from a2a3sim.units import format_size
 
 __all__ = ["MOST_SIZES", "algorithms_of", "perf_row", "plan", "run_perf", "sizes_between"]

@@ -19,7 +19,7 @@ from a2a3sim.experiments.plots_axes import (
     time_axis,
 )  # fmt: skip
 from a2a3sim.experiments.plots_data import Entry
-from a2a3sim.reports.style import algorithm_colour, iec_ticks, short_size
+from a2a3sim.reports import algorithm_colour, iec_ticks, short_size
 from a2a3sim.units import format_size
 
 __all__ = ["draw_bytes", "draw_scaling", "draw_time"]

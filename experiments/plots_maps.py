@@ -9,7 +9,7 @@ from a2a3sim import ConfigError
 from a2a3sim.experiments.plots_axes import algorithm_handles, frame, log_ticks
 from a2a3sim.experiments.plots_data import Entry
 from a2a3sim.experiments.sweep_rows import OVERRIDES
-from a2a3sim.reports.style import algorithm_colour, algorithm_marker, short_size, time_unit
+from a2a3sim.reports import algorithm_colour, algorithm_marker, short_size, time_unit
 from a2a3sim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 
 __all__ = ["draw_crossover", "draw_heatmap"]

@@ -10,15 +10,13 @@ from functools import lru_cache
 import numpy as np
 
 from a2a3sim import ConfigError, DistributedConfig, RunConfig, RunResult, ir, load_platform
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Collective, Job
+from a2a3sim.kernels import Collective, Job, find
 from a2a3sim.language import Program
 from a2a3sim.language.types import as_dtype
-from a2a3sim.models.platform import Platform
+from a2a3sim.models import Platform
 from a2a3sim.result import Numerics
-from a2a3sim.run.bound import bound_ps
-from a2a3sim.run.settings import resolve
-from a2a3sim.trace.record import Trace
+from a2a3sim.run import bound_ps, resolve
+from a2a3sim.trace import Trace
 from a2a3sim.units import format_size, nearest
 
 MOVED = ("fp32", "fp16", "bf16", "int32", "int16", "int8")  # element types that collectives work on

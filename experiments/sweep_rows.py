@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from a2a3sim.experiments.conventions import algbw, busbw, size_of
 from a2a3sim.experiments.runner import Outcome
-from a2a3sim.trace.critical_path import GROUPS, summary
+from a2a3sim.trace import GROUPS, summary
 
 __all__ = ["OVERRIDES", "PARAMETERS", "Column", "columns", "row"]
 

@@ -8,11 +8,9 @@ from itertools import chain, islice, product
 
 from a2a3sim import A2A3Error
 from a2a3sim.experiments.witness_bytes import Record, changed_outputs, changed_places
-from a2a3sim.models.operation import UNKNOWN, Access, Operation
 from a2a3sim.result import Finding, RunResult, Witness
-from a2a3sim.run.delays import Delay
-from a2a3sim.run.rerun import Call
-from a2a3sim.trace.record import Trace, resolve_site
+from a2a3sim.run import Call, Delay
+from a2a3sim.trace import UNKNOWN, Access, Operation, Trace, resolve_site
 from a2a3sim.units import format_time
 
 __all__ = ["TRIES", "attach_witnesses", "look_for_witness"]

@@ -6,23 +6,34 @@ steps between neighbours. Either way (P-1)·N bytes per rank.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
+from a2a3sim.kernels.allreduce_mesh import Order, peers_ascending, peers_rotated
 from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
-from a2a3sim.kernels.allreduce_mesh import peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.collective import (
+    Collective,
+    Job,
+    Slice,
+    Slices,
+    Transfer,
+    all_pairs,
+    transfer_ps,
+    uniform,
+)
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 
 __all__ = ["MESH", "MESH_ROTATED", "RING"]
 
 
-def build_mesh(job: Job, order=peers_ascending):
+def build_mesh(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def allgather_mesh(x, y, data, signal):
+    def allgather_mesh(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         peers = order(me, ranks, core)
@@ -45,11 +56,11 @@ def build_mesh(job: Job, order=peers_ascending):
     return assemble("allgather", job, allgather_mesh, (1, job.count), ranks)
 
 
-def build_ring(job: Job):
+def build_ring(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def allgather_ring(x, y, data, signal):
+    def allgather_ring(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         left, right = (me + ranks - 1) % ranks, (me + 1) % ranks
@@ -57,10 +68,10 @@ def build_ring(job: Job):
         if size == 0:
             return
 
-        def notify(step: int):
+        def notify(step: int) -> None:
             pld.system.notify(signal, right, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def arriving(step: int):
+        def arriving(step: int) -> Tiles:
             origin = (me + ranks - step) % ranks
             for at, size, row in job.tiles(parts[core]):
                 yield [origin, at], pld.tile.remote_load(data, left, [origin, at], [1, row], [1, size])
@@ -75,14 +86,14 @@ def build_ring(job: Job):
                 pld.system.wait(signal, [core, step - 1], 1, cmp=pld.WaitCmp.Ge)
                 rows = arriving(step)
                 if step < ranks - 1:
-                    rows = published(rows, data, lambda step=step: notify(step))
+                    rows = published(rows, data, partial(notify, step))
                 for where, tile in rows:
                     pl.store(tile, where, y)
 
     return assemble("allgather", job, allgather_ring, (ranks, job.row), ranks - 1)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """The rows in the order of the ranks."""
     return [np.concatenate(inputs)] * job.ranks
 
@@ -98,7 +109,7 @@ def ideal_ring_ps(job: Job, rate: int, latency: int) -> int | None:
     return None if nbytes is None else (job.ranks - 1) * (3 * latency + transfer_ps(nbytes, rate))
 
 
-def _mesh(name: str, title: str, order) -> Collective:
+def _mesh(name: str, title: str, order: Order) -> Collective:
     return Collective(
         collective="allgather",
         name=name,

@@ -8,15 +8,19 @@ where the machine would: a wait, a scalar read, a fence, no room in a queue or i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from a2a3sim.errors import KernelError
+from a2a3sim.models.clock import Clock
 from a2a3sim.models.gate import Gate
-from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.models.network import Network
+from a2a3sim.models.operation import UNKNOWN, Cause, Lane, Move, Operation, Signal, Vector
 from a2a3sim.models.overlap import OpenAccesses
 from a2a3sim.models.pipe import MovePipe, VectorPipe
 from a2a3sim.models.polling import Polling
+from a2a3sim.models.signals import Signals
 from a2a3sim.models.ub import TileLife, peak_usage
 
 __all__ = ["Core", "CoreCosts"]
@@ -43,7 +47,14 @@ class Core:
     """
 
     def __init__(
-        self, clock, network, signals, lane: Lane, costs: CoreCosts, fences: str, start: int
+        self,
+        clock: Clock,
+        network: Network,
+        signals: Signals,
+        lane: Lane,
+        costs: CoreCosts,
+        fences: str,
+        start: int,
     ) -> None:
         self.clock = clock
         self.network = network
@@ -52,27 +63,29 @@ class Core:
         self.costs = costs
         self.fences = fences
         self.time = lane.start = start
-        self.after = ("start", None)  # what the scalar pipe did last
-        self.kernel = None  # the thread of control, for parking
-        self.parked_on = None
+        self.after: Cause = ("start", None)  # what the scalar pipe did last
+        self.kernel: Any = None  # the thread of control, for parking
+        self.parked_on: Any = None
         slots = costs.moves_in_flight
-        self.pipes = {
+        self.pipes: dict[str, Any] = {  # MovePipe or VectorPipe
             "MTE2": MovePipe(self, slots),
             "MTE3": MovePipe(self, slots),
             "V": VectorPipe(self),
             "S": MovePipe(self, 1),
         }
+        self.pending: dict[str, list[Operation]] | None
         self.pending = {"MTE2": [], "MTE3": [], "V": []} if costs.queue is not None else None
         self.open_accesses = OpenAccesses()
         self.unknown: dict[Operation, None] = {}  # memory accesses whose end is not known
         self.accesses = 0
-        self.memory_done, self.memory_last = start, None  # all accesses of known end are complete
-        self.drained_done, self.drained_last = start, None  # the same for what has left the core or arrived
+        self.memory_done = self.drained_done = self.last_time = start
+        self.memory_last: Operation | None = None  # all accesses of known end are complete
+        self.drained_last: Operation | None = None  # the same for what has left the core or arrived
         self.running = 0  # operations and notifies not known to be over
         self.self_notifies = 0
-        self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
+        self.sent: dict[int, tuple[int, Signal]] = {}  # rank -> when the newest notify is applied there
         self.gate: Gate | None = None
-        self.last_time, self.last = start, None  # the latest known end
+        self.last: Operation | None = None  # the latest known end
         self.ub_used = 0  # bytes of tiles that operations may still use, for the wait for space
         self._tiles = 0  # made so far
         self._left: list[TileLife] = []  # that no operation of unknown end uses, since the last look,
@@ -80,20 +93,21 @@ class Core:
         self.awaited_start: Operation | None = None
         self.polling = Polling()
         self._waiting = ""  # "space", "idle", "self" while parked for one of these
-        self._calls: deque = deque()  # of `known`: (callback, operation)
+        self._calls: deque[tuple[Callable[[Operation], None], Operation]] = deque()  # of `known`
         self._calling = False
 
     # ---- the scalar pipe issues -------------------------------------------------------------------
 
-    def issue(self, op: Operation, cost: int | None = None) -> None:
+    def issue(self, op: Move | Vector, cost: int | None = None) -> None:
         """Put an operation into its pipe's queue; the kernel blocks only if there is no room."""
         costs, lane = self.costs, self.lane
         pipe = self.pipes[op.pipe]
         op.seq = len(lane.operations)
         lane.operations.append(op)
         if self.pending is not None and op.pipe != "S":
-            self._make_room_in_queue(op.pipe, costs.queue)
-            self.pending[op.pipe].append(op)
+            pending = self.pending[op.pipe]
+            self._make_room_in_queue(pending, costs.queue)  # type: ignore[arg-type]  # pending: it is limited
+            pending.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + (costs.issue if cost is None else cost)
         self.after = ("issue", op)
@@ -194,22 +208,23 @@ class Core:
 
     # ---- the scalar pipe blocks -------------------------------------------------------------------
 
-    def park(self, reason: object) -> None:
+    def park(self, reason: Any) -> None:
         """Let other kernels run until `wake`."""
         self.parked_on = reason
         self.clock.park(reason)
         self.parked_on = None
 
-    def wake(self, _=None) -> None:
+    def wake(self, _: Any = None) -> None:
         """Let this core's kernel go on."""
         self.awaited_start = None
         self.clock.wake(self.kernel)
 
     def stop(self) -> None:
         """The run is over: what the kernel's code still asks for while it is being ended has no effect."""
-        self.issue = self.notify = self.wait = self.fence = self.mark = self.take_space = self._stopped
+        for name in ("issue", "notify", "wait", "fence", "mark", "take_space"):
+            setattr(self, name, self._stopped)
 
-    def _stopped(self, *_args) -> None:
+    def _stopped(self, *_args: Any) -> NoReturn:
         while True:
             self.clock.park("the end of the run")
 
@@ -219,7 +234,7 @@ class Core:
             self.clock.at(self.time, self.wake)
             self.park("time")
 
-    def read(self, op: Operation) -> None:
+    def read(self, op: Move) -> None:
         """Issue a scalar read and stand still until its value is there."""
         self.sync()
         self.issue(op)
@@ -245,7 +260,7 @@ class Core:
             self.time = op.end
             self.after = ("fence", op)
 
-    def fence(self, op: Operation, visible: bool) -> None:
+    def fence(self, op: Signal, visible: bool) -> None:
         """Stand still until the core's earlier accesses are visible everywhere, or merely drained."""
         self._scalar(op, self.costs.issue)
         op.start = self.time
@@ -265,7 +280,7 @@ class Core:
         op.end = self.time
         op.cause = ("issue", None)
 
-    def mark(self, op: Operation) -> None:
+    def mark(self, op: Signal) -> None:
         """Enter a marker into the trace; it takes no time."""
         self._scalar(op, 0)
         op.start = op.end = self.time
@@ -277,15 +292,14 @@ class Core:
         op.dependents.append(self.wake)
         self.park(op)
 
-    def _scalar(self, op: Operation, cost: int) -> None:
+    def _scalar(self, op: Signal, cost: int) -> None:
         op.seq = len(self.lane.operations)
         self.lane.operations.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + cost
         self.after = ("issue", op)
 
-    def _make_room_in_queue(self, pipe: str, depth: int) -> None:
-        queue = self.pending[pipe]
+    def _make_room_in_queue(self, queue: list[Operation], depth: int) -> None:
         while queue and queue[0].start != UNKNOWN and queue[0].start <= self.time:
             queue.pop(0)
         if len(queue) < depth:
@@ -345,7 +359,7 @@ class Core:
 
     # ---- signals ----------------------------------------------------------------------------------
 
-    def notify(self, op: Operation, latency: int, own: bool) -> None:
+    def notify(self, op: Signal, latency: int, own: bool) -> None:
         """Queue a notify; it leaves when the fence mode lets it, without holding the scalar pipe.
 
         Args:
@@ -368,7 +382,7 @@ class Core:
             gate = self.gate = Gate(self, op.seq)
         gate.notifies.append(op)
 
-    def leave(self, op: Operation, gate: int, cause: Operation | None) -> None:
+    def leave(self, op: Signal, gate: int, cause: Operation | None) -> None:
         """A notify leaves its core: when issued, or when the accesses before it are complete."""
         if gate > op.issued and cause is not None:
             op.start, op.cause = gate, ("fence", cause)
@@ -377,7 +391,7 @@ class Core:
         latency, _ = op.work
         self.signals.send(op, op.start + latency, self)
 
-    def notified(self, op: Operation) -> None:
+    def notified(self, op: Signal) -> None:
         """One of this core's notifies has been applied at its target."""
         _, own = op.work
         op.work = None
@@ -396,7 +410,7 @@ class Core:
             self._waiting = ""
             self.wake()
 
-    def wait(self, op: Operation) -> None:
+    def wait(self, op: Signal) -> None:
         """Poll a local cell until its predicate holds."""
         if self.self_notifies:
             # A notify to the own rank is applied before any later wait of the same core.

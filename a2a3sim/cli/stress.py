@@ -135,7 +135,7 @@ def _flags(platform, overrides, place, skew, fences, slow, jitter, poison) -> li
 
 def _report(done, reproduces, words: list[str]) -> Iterator[str]:
     from a2a3sim.reports.findings import finding_lines
-    from a2a3sim.reports.header import header
+    from a2a3sim.reports.heading import header
     from a2a3sim.reports.spread import spread_lines
     from a2a3sim.units import format_time
 

@@ -4,7 +4,8 @@ Programs may use everything here as PyPTO's ``pypto.language``; ``a2a3sim.langua
 ``pld``.
 """
 
-from a2a3sim.jit import RUNTIME, jit
+from importlib import import_module
+
 from a2a3sim.language.dynamic import dynamic
 from a2a3sim.language.handles import InOut, Out, Scalar, Tensor, Tile
 from a2a3sim.language.host.blocks import at, manual_scope
@@ -19,6 +20,7 @@ from a2a3sim.language.kernel.loops import pl_range as range
 from a2a3sim.language.kernel.scalars import const, read, write
 from a2a3sim.language.kernel.scalars import maximum as max
 from a2a3sim.language.kernel.scalars import minimum as min
+from a2a3sim.language.kernel.subscripts import TensorSubscripts
 from a2a3sim.language.kernel.tensors import assemble, create_tensor
 from a2a3sim.language.kernel.tensors import slice_of as slice
 from a2a3sim.language.kernel.tiles import matmul, move
@@ -42,6 +44,8 @@ from a2a3sim.language.types import (
     MemorySpace,
     Role,
 )
+
+Tensor.subscripts = TensorSubscripts  # handles are data; what their subscripts do belongs to the operations
 
 tile = Namespace(
     "pl.tile",
@@ -142,5 +146,9 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    """What PyPTO has and this front end has not: an object that says so when it is used."""
+    """``jit``, which stands above the run of a program; what PyPTO has and this front end has not says so when used."""
+    if name in ("RUNTIME", "jit"):
+        module = import_module("a2a3sim.jit")
+        globals().update(RUNTIME=module.RUNTIME, jit=module.jit)
+        return globals()[name]
     return unknown_name("pl", name, __all__)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.cost_card import percent_of_bound
-from a2a3sim.reports.header import header
+from a2a3sim.reports.card import percent_of_bound
+from a2a3sim.reports.heading import header
 from a2a3sim.reports.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.host.arguments import HostTensor, as_array, host_tensors, is_scalar, is_torch
+from a2a3sim.language.host.arguments import as_array, host_tensors, is_scalar, is_torch
 from a2a3sim.language.host.device_tensors import DeviceTensor, StackedDeviceTensor
 from a2a3sim.language.host.functions import Function
+from a2a3sim.language.host_handles import HostTensor
 
 __all__ = ["CallArguments"]
 

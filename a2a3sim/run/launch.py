@@ -10,9 +10,9 @@ from a2a3sim.engine import Engine
 from a2a3sim.errors import A2A3Error
 from a2a3sim.language.context import Note
 from a2a3sim.language.handles import CommCtx, DistributedTensor, Tensor, Window
-from a2a3sim.language.host.arguments import HostBuffer, HostTensor
-from a2a3sim.language.host.recording import Dispatch, Recording, WindowView
+from a2a3sim.language.host.recording import Dispatch, Recording
 from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowView
 from a2a3sim.models.machine import Machine
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Operation

@@ -15,9 +15,9 @@ import numpy as np
 
 from a2a3sim.errors import A2A3Error, DeadlockError
 from a2a3sim.language.handles import Layout
-from a2a3sim.language.host.arguments import HostBuffer, HostTensor
 from a2a3sim.language.host.recording import Recording
 from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host_handles import HostBuffer, HostTensor
 from a2a3sim.run.launch import Launch
 from a2a3sim.run.settings import Settings
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from a2a3sim.errors import KernelError
-from a2a3sim.language.host.arguments import HostTensor
 from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host_handles import HostTensor
 from a2a3sim.units import format_size
 
 __all__ = ["Residency"]

@@ -27,7 +27,7 @@ from a2a3sim.language.host.collective_extents import check_extents
 from a2a3sim.language.host.collective_rules import OMITTED, OWN, Call, check_call
 from a2a3sim.language.host.collective_task import Collective
 from a2a3sim.language.host.functions import Function
-from a2a3sim.language.host.recording import WindowView
+from a2a3sim.language.host_handles import WindowView
 from a2a3sim.language.source import syntax_tree
 from a2a3sim.language.types import INT32, ReduceOp
 from a2a3sim.trace.record import resolve_site

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.host.arguments import HostTensor
+from a2a3sim.language.host_handles import HostTensor
 
 __all__ = ["HostTask", "check_sub_worker_arguments", "host_view"]
 
