@@ -163,12 +163,14 @@ def check_point(point: Point) -> tuple[Checked, Outcome]:
         with np.errstate(invalid="ignore", divide="ignore"):
             relative = np.where(scale > 0, np.abs(got - true) / scale, np.where(got == true, 0.0, np.inf))
         error = float(np.nan_to_num(relative, nan=np.inf).max(initial=0.0))
+    numerics = outcome.result.numerics
+    assert numerics is not None  # the run had bytes
     verdict = Checked(
         collective=form.collective,
         algorithm=form.name,
         ranks=job.ranks,
         dtype=job.dtype.name,
-        wrong=outcome.result.numerics.wrong,
+        wrong=numerics.wrong,
         exact=exact,
         error=error,
         allowed=(tolerance(job.dtype, job.ranks) if adds else 0.0) if job.dtype.floating else None,

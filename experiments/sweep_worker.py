@@ -9,7 +9,7 @@ from typing import NamedTuple
 from a2a3sim import A2A3Error, ConfigError
 from a2a3sim.experiments.runner import Point, run_point
 from a2a3sim.experiments.sweep_rows import row
-from a2a3sim.run.settings import Session, current_session, session
+from a2a3sim.run import Session, current_session, session
 
 __all__ = ["Failure", "run_chunk"]
 
