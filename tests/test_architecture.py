@@ -219,5 +219,5 @@ def test_the_language_is_in_storeys():
         return storeys.get(name, storeys.get(name.rpartition(".")[0], 0) % 3)
 
     language = [n for n in MODULES if n == "a2a3sim.language" or n.startswith("a2a3sim.language.")]
-    upwards = {(n, d) for n in language for d in dependencies(n) if d in language and storey(d) > storey(n)}
+    upwards = {(n, d) for n in language for d in IMPORTS[n] if d in language and storey(d) > storey(n)}
     assert not upwards
