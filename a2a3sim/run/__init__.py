@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from a2a3sim.run.settings import Session, Settings, current_session, resolve, session
 
 __all__ = [
-    "TOLERANCES", "Again", "Call", "Delay", "Launch", "Session", "Settings", "bound_ps", "current_session",
-    "host_tensors", "record", "resolve", "session",
+    "TOLERANCES", "Again", "Call", "Delay", "Launch", "Session", "Settings", "bound_ps", "current_session", "host_tensors",
+    "record", "resolve", "session",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy(__name__)
