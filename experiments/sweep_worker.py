@@ -9,7 +9,7 @@ from typing import NamedTuple
 from a2a3sim import A2A3Error, ConfigError
 from a2a3sim.experiments.runner import Point, run_point
 from a2a3sim.experiments.sweep_rows import row
-from a2a3sim.run.settings import Session, current_session, session
+from a2a3sim.run import Session, current_session, session
 
 __all__ = ["Failure", "run_chunk"]
 
@@ -26,7 +26,8 @@ def run_chunk(
     points: Sequence[tuple[int, Point]], overrides: Sequence[str]
 ) -> tuple[list[tuple[int, list]], float, Failure | None]:
     """Rows of the points by number, the seconds their simulation took, and the failure that ended the chunk."""
-    rows, busy = [], 0.0
+    rows: list[tuple[int, list]] = []
+    busy = 0.0
     shared = current_session() or Session()  # points on equal machines share its paths
     for number, point in points:
         started = time.perf_counter()

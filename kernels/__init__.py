@@ -6,10 +6,14 @@ if __name__ != "a2a3sim.kernels":
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from a2a3sim.kernels.collective import Collective
+from a2a3sim.errors import ConfigError
+from a2a3sim.lazy import lazy
+from a2a3sim.units import nearest
 
-__all__ = ["CATALOGUE", "DEFAULTS", "find"]
+if TYPE_CHECKING:
+    from a2a3sim.kernels.collective import Collective, Job
+
+__all__ = ["CATALOGUE", "DEFAULTS", "Collective", "Job", "find"]
 
 #: Where each algorithm stands, by collective and name; imported when asked for.
 CATALOGUE = {
@@ -48,6 +52,8 @@ DEFAULTS = {
     "all_to_all": "mesh",
 }
 
+__getattr__, __dir__ = lazy(__name__)
+
 
 def find(collective: str, algorithm: str | None = None) -> "Collective":
     """The `Collective` of a name; without one the collective's default.
@@ -55,9 +61,6 @@ def find(collective: str, algorithm: str | None = None) -> "Collective":
     Raises:
         ConfigError: unknown names, with the nearest valid one.
     """
-    from a2a3sim.errors import ConfigError
-    from a2a3sim.units import nearest
-
     if collective not in CATALOGUE:
         hint = nearest(collective, CATALOGUE)
         raise ConfigError(f"collective must be one of {', '.join(CATALOGUE)}, got {collective!r}{hint}")

@@ -69,8 +69,8 @@ class KernelContext:
 
     level: Literal["kernel"] = "kernel"
     __slots__ = (
-        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine",
-        "row", "site", "strict", "task", "vector",
+        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "loads", "machine", "row",
+        "site", "strict", "task", "ub", "vector",
     )  # fmt: skip
 
     def __init__(
@@ -93,7 +93,7 @@ class KernelContext:
         self.strict = core.fences == "statement"
         self.task = task
         self.deferred: int | None = None
-        self.limited = core.costs.ub is not None  # tiles need a place in UB
+        self.ub = core.ub  # where tiles get their places; None where UB has no limit
         self.row = machine.platform.align.row  # rows of tiles are multiples of it; None: of any size
         # What the machine has said before, by device or operands: a look-up instead of a call.
         self.loads = machine.fabric.loads_from(device)

@@ -33,7 +33,7 @@ class DataType:
         self.name = name
         self.bits = bits
         self.numpy: np.dtype[Any] = np.dtype(numpy_type)
-        self.itemsize = self.numpy.itemsize
+        self.itemsize: int = self.numpy.itemsize
         self.floating = floating
 
     def get_byte(self) -> int:

@@ -89,6 +89,8 @@ class Launch:
         watch=None,
     ) -> None:
         self.recording = recording
+        #: Their domains are inferred: no collective is left.
+        self.asked: list[Dispatch | HostTask] = recording.tasks  # type: ignore[assignment]
         self.platform = platform
         self.settings = settings
         self.placement = placement
@@ -136,7 +138,7 @@ class Launch:
         return array
 
     def _poison_intermediates(self) -> None:
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created and arg.dtype.itemsize > 1:
                     arg.buffer.array.reshape(-1).view(np.uint16)[:] = POISON
@@ -149,11 +151,11 @@ class Launch:
         if not self.settings.checks or self.settings.timing_only:
             return
         buffers = {id(b): b for b in outputs if b.resident is None}
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created:
                     buffers[id(arg.buffer)] = arg.buffer
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 for tensor, _, writes in task.accesses():
                     if writes and isinstance(tensor, HostTensor):
@@ -245,7 +247,7 @@ class Launch:
         """
         queues: dict[int, list[Dispatch]] = {}
         host: list[HostTask] = []
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 host.append(task)
             else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 from a2a3sim.errors import ParserSyntaxError
 from a2a3sim.language.host.binding import bind_arguments
@@ -135,7 +136,11 @@ def function(
     return declare if func is None else declare(func)
 
 
-def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
+@overload
+def program(cls: type, *, strict_ssa: bool = False) -> Program: ...
+@overload
+def program(cls: None = None, *, strict_ssa: bool = False) -> Callable[[type], Program]: ...
+def program(cls: type | None = None, *, strict_ssa: bool = False) -> Program | Callable[[type], Program]:
     """Make a program of a class whose methods are declared with ``@pl.function``."""
 
     def make(cls: type) -> Program:

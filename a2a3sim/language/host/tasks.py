@@ -22,7 +22,10 @@ class Callee(Protocol):
     """A function of a program (`a2a3sim.language.host.functions.Function`) or a block, as a task runs it."""
 
     name: str
-    parameters: Sequence[Parameter]
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """Its parameters, without ``self``."""
 
     @property
     def kind(self) -> str:

@@ -19,7 +19,7 @@ from a2a3sim.language.kernel import undefined
 from a2a3sim.language.types import INT32, DataType
 from a2a3sim.models.memory import Access, Memory
 from a2a3sim.models.operation import Move, Operation, Signal, Site, Vector
-from a2a3sim.models.ub import TileLife
+from a2a3sim.models.ub import TileLife, TileSpace
 
 __all__ = [
     "copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar",
@@ -36,25 +36,24 @@ def _accesses(memory: Memory, region: Region) -> tuple[Access, ...]:
     return tuple([_new(Access, (memory, *span)) for span in spans])
 
 
-def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple[TileLife, ...] = ()) -> None:
-    """A new tile's place in UB, where UB is limited.
+def _take_space(ub: TileSpace, op: Operation, tile: Tile, operands: tuple[TileLife, ...] = ()) -> None:
+    """A new tile's place in UB.
 
     Raises:
         KernelError: the tile alone exceeds UB.
     """
-    core = ctx.core
-    limit = core.costs.ub or 0
+    limit = ub.limit
     if op.makes > limit:
         raise KernelError(
             f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {op.makes} B, but UB holds "
             f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
-    tile.life = core.take_space(op, op.makes, operands)
+    tile.life = ub.take(op, op.makes, operands)
 
 
-def _check_row(ctx: KernelContext, kind: str, shape: tuple[int, ...], dtype: DataType) -> None:
+def _check_row(align: int, kind: str, shape: tuple[int, ...], dtype: DataType) -> None:
     """KernelError if the machine has no tiles with such rows; columns, ``[k, 1]``, it stores otherwise."""
-    align, columns = ctx.row, shape[-1]
+    columns = shape[-1]
     row = columns * dtype.itemsize
     if row % align and columns != 1:
         fits = -(-row // align) * align // dtype.itemsize
@@ -116,18 +115,18 @@ def load(
 
         op.work = take
     if staging is None and ctx.row is not None:
-        _check_row(ctx, kind, shape, dtype)
+        _check_row(ctx.row, kind, shape, dtype)
+    ub = ctx.ub
     if staging is None or turn < 0:
         op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
-        if ctx.limited:
-            _take_space(ctx, op, tile)
+        if ub is not None:
+            _take_space(ub, op, tile)
     else:
         before, op.staged = staging[turn]
         tile.life = before.life
-    core = ctx.core
-    if ctx.limited:
-        core.use_tiles(op, (tile.life,))
-    core.issue(op)
+    if ub is not None:
+        ub.use(op, (tile.life,))
+    ctx.core.issue(op)
     return tile
 
 
@@ -156,9 +155,9 @@ def store(
     op.path = ctx.machine.fabric.store(ctx.device, memory.device)
     op.deps = op.operands = (tile.op,)
     op.work = _deposit(ctx, op, tile, tensor, region, add)
-    core = ctx.core
-    if ctx.limited:
-        core.use_tiles(op, (tile.life,))
+    core, ub = ctx.core, ctx.ub
+    if ub is not None:
+        ub.use(op, (tile.life,))
     core.issue(op)
     if holds and ctx.strict and memory.kind == "window":
         core.hold(op)
@@ -238,14 +237,14 @@ def vector(
 
         op.work = work
     if ctx.row is not None:
-        _check_row(ctx, instr, shape, dtype)
+        _check_row(ctx.row, instr, shape, dtype)
     op.makes = _nbytes(shape, dtype)
-    core = ctx.core
-    if ctx.limited:
+    ub = ctx.ub
+    if ub is not None:
         lives = tuple([t.life for t in operands])
-        _take_space(ctx, op, tile, lives)
-        core.use_tiles(op, (*lives, tile.life))
-    core.issue(op)
+        _take_space(ub, op, tile, lives)
+        ub.use(op, (*lives, tile.life))
+    ctx.core.issue(op)
     return tile
 
 
@@ -262,10 +261,10 @@ def empty(ctx: KernelContext, site: Site, shape: tuple[int, ...], dtype: DataTyp
         tile.data = ctx.task.launch.fresh(shape, dtype)
         tile.holes = Holes(np.ones(shape, np.bool_), "a tile")
     if ctx.row is not None:
-        _check_row(ctx, "pl.tile.create", shape, dtype)
+        _check_row(ctx.row, "pl.tile.create", shape, dtype)
     op.makes = _nbytes(shape, dtype)
-    if ctx.limited:
-        _take_space(ctx, op, tile)
+    if ctx.ub is not None:
+        _take_space(ctx.ub, op, tile)
     ctx.core.mark(op)
     return tile
 
