@@ -13,8 +13,8 @@ from a2a3sim.errors import InvalidOperationError
 
 __all__ = [
     "BF16", "BOOL", "DTYPES", "FP16", "FP32", "INDEX", "INT8", "INT16", "INT32", "INT64", "TASK_ID",
-    "UINT8", "UINT32", "AtomicType", "DataType", "FunctionType", "Level", "MemorySpace", "NotifyOp",
-    "ReduceOp", "Role", "WaitCmp", "as_dtype",
+    "UINT8", "UINT32", "Array", "AtomicType", "DataType", "FunctionType", "Indices", "Level", "MemorySpace",
+    "NotifyOp", "Number", "ReduceOp", "Role", "WaitCmp", "as_dtype",
 ]  # fmt: skip
 
 #: One number for each axis: ints, dynamic dimensions, device integers.

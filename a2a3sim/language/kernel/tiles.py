@@ -37,7 +37,7 @@ class TileView(Tile):
         self.life = base.life
 
     @property
-    def data(self) -> Any:  # a view has no bytes of its own
+    def data(self) -> Any:
         """The values, once the tile that holds them has them."""
         data = self._base.data
         if data is None:
@@ -45,7 +45,7 @@ class TileView(Tile):
         return (data if self._index is None else data[self._index]).reshape(self.shape)
 
     @property
-    def holes(self) -> Holes | None:  # type: ignore[override]  # likewise
+    def holes(self) -> Holes | None:  # type: ignore[override]  # a view has none of its own
         """What is undefined of it."""
         holes = self._base.holes
         if holes is None:
