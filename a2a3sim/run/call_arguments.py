@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **scalars}
+        scalars = {**{p.name: p.default for p in parameters if p.default is not Parameter.empty}, **scalars}
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):

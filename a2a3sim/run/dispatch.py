@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from a2a3sim.engine import Kernel, current_kernel
@@ -103,7 +105,7 @@ class Orchestration:
         tasks: kernels so far.
     """
 
-    level = "orchestration"
+    level: Literal["orchestration"] = "orchestration"
 
     def __init__(self, device: Device, task: Dispatch) -> None:
         self.device = device
