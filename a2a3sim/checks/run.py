@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.faults.failure import failure_findings
-from a2a3sim.checks.faults.noted import noted_findings
-from a2a3sim.checks.faults.performance import performance_notes
-from a2a3sim.checks.faults.unwritten import unwritten_outputs
-from a2a3sim.checks.happens_before.from_trace import check
-from a2a3sim.checks.happens_before.history import HistoryState
+from a2a3sim.checks.faults import failure_findings, noted_findings, performance_notes, unwritten_outputs
+from a2a3sim.checks.happens_before import HistoryState, check
+from a2a3sim.checks.sites import site_of
 from a2a3sim.errors import DeadlockError
-from a2a3sim.result import Finding, Site
-from a2a3sim.trace.record import resolve_site
+from a2a3sim.result import Finding
 
 __all__ = ["as_result", "check_run"]
 
@@ -58,29 +54,13 @@ def check_run(launch, settings, error, arguments=None, golden=None) -> list[Find
 
 def as_result(found) -> Finding:
     """A finding of the happens-before checks as results hold it."""
-    sites = [_site(file, line, op) for (file, line), op in zip(found.sites, found.operations, strict=True)]
     return Finding(
         kind=found.kind,
         subtype=found.subtype,
         severity=found.severity,
         ranks=list(found.ranks),
-        sites=sites,
+        sites=[site_of(op, op.start if op.start >= 0 else None) for op in found.operations],
         where=found.where,
         message=found.message,
         fix=found.fix,
-    )
-
-
-def _site(file: str, line: int, op) -> Site:
-    lane = op.lane
-    place = resolve_site(op.site) if op.site is not None else None
-    return Site(
-        file=file,
-        line=line,
-        source=place.source if place else "",
-        rank=lane.rank,
-        operation=op.kind,
-        time_ps=op.start if op.start >= 0 else None,
-        call=lane.call,
-        dispatch=lane.dispatch,
     )

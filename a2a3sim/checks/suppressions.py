@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.run.delays import same_file
 from a2a3sim.units import nearest
 
@@ -73,7 +73,7 @@ class Suppression:
         """Whether it speaks of this finding."""
         return finding.kind == self.kind and any(self._covers(site) for site in finding.sites)
 
-    def _covers(self, site: Site) -> bool:
+    def _covers(self, site: FindingSite) -> bool:
         return (
             same_file(site.file, self.file)
             and (self.lines is None or site.line in self.lines)

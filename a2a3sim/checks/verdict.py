@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from a2a3sim.checks.happens_before.from_trace import forms_used
+from a2a3sim.checks.happens_before import forms_used
 from a2a3sim.checks.wording import listed
 
 __all__ = ["verdict_on"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from a2a3sim.checks.wording import ranks_text
+from a2a3sim.checks import ranks_text
 from a2a3sim.models.operation import UNKNOWN, Operation
 from a2a3sim.trace.critical_path import group_of, walk
 from a2a3sim.trace.phases import phase_spans

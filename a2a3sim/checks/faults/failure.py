@@ -6,7 +6,7 @@ import linecache
 import re
 
 from a2a3sim.checks.wording import ranks_text
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["failure_findings"]
@@ -49,7 +49,7 @@ def _finding(error) -> Finding:
     if error.site is not None:
         place = resolve_site(error.site)
         rank = error.lane.rank
-        where = Site(file=place.file, line=place.line, source=place.source, rank=rank)
+        where = FindingSite(file=place.file, line=place.line, source=place.source, rank=rank)
         text = message.partition(f"rank {rank}: ")[2] or message
     else:
         where = _stated_place(error)
@@ -66,13 +66,13 @@ def _finding(error) -> Finding:
     )
 
 
-def _stated_place(error) -> Site | None:
+def _stated_place(error) -> FindingSite | None:
     match = _PLACE.match(error.place)
     if match is None:
         return None
     rank = _RANK.search(error.who)
     file, line = match["file"], int(match["line"])
-    return Site(
+    return FindingSite(
         file=file,
         line=line,
         source=linecache.getline(file, line).strip(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from a2a3sim.checks.wording import ranks_text
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["noted_findings"]
@@ -53,10 +53,10 @@ def noted_findings(notes: Iterable, raced: Iterable[str] = ()) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.sites[0].file, f.sites[0].line, f.kind))
 
 
-def _site(note) -> Site:
+def _site(note) -> FindingSite:
     place = resolve_site(note.site)
     lane = note.lane
-    return Site(
+    return FindingSite(
         file=place.file, line=place.line, source=place.source, rank=note.rank, time_ps=note.time,
         call=lane.call if lane is not None else 0, dispatch=lane.dispatch if lane is not None else 0,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from a2a3sim.checks.extent import Extent
 from a2a3sim.checks.wording import plural
 from a2a3sim.language.host_handles import HostTensor
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["unwritten_outputs"]
@@ -65,11 +65,11 @@ def _finding(launch, name: str, handle, missing: np.ndarray, count: int, compare
     )  # fmt: skip
 
 
-def _parts(launch, handle) -> tuple[dict[int, str], list[Site]]:
+def _parts(launch, handle) -> tuple[dict[int, str], list[FindingSite]]:
     """Per rank what is missing of the part that it was handed, in words; and the dispatches that handed it."""
     whole = handle.layout
     parts: dict[int, str] = {}
-    sites: dict[tuple, Site] = {}
+    sites: dict[tuple, FindingSite] = {}
     for task in launch.recording.tasks:
         for arg in getattr(task, "args", ()):
             if (
@@ -89,7 +89,7 @@ def _parts(launch, handle) -> tuple[dict[int, str], list[Site]]:
                 place = resolve_site(task.site)
                 sites.setdefault(
                     (place.file, place.line),
-                    Site(
+                    FindingSite(
                         file=place.file, line=place.line, source=place.source, rank=task.device, operation="dispatch",
                         dispatch=task.index,
                     ),

@@ -11,9 +11,9 @@ from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.epochs import Epochs
 from a2a3sim.checks.happens_before.events import Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.findings import Folder, Ref
 from a2a3sim.checks.happens_before.guarantee import own_sum
-from a2a3sim.checks.happens_before.program import Program
 from a2a3sim.checks.wording import short_place
 
 __all__ = ["EarlyRelease", "EarlyReleases", "ref_of"]
@@ -42,8 +42,8 @@ class EarlyRelease:
 class EarlyReleases:
     """All of them, and which races they explain."""
 
-    def __init__(self, program: Program, clocks: Clocks) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Clocks) -> None:
+        self.execution = execution
         self.clocks = clocks
         self.found: list[EarlyRelease] = []
         for wait, origin in self._candidates():
@@ -133,7 +133,7 @@ class EarlyReleases:
         """Per line of waits and per column of theirs: their segments, and what waits up to each should know."""
         lines: dict[tuple, dict[int, list[EarlyRelease]]] = {}
         for early in self.found:
-            line = self.program.source.site(early.wait.op)
+            line = self.execution.source.site(early.wait.op)
             lines.setdefault(line, {}).setdefault(early.wait.column, []).append(early)
         segment_of = self.clocks.segment_of
         found = []
@@ -185,18 +185,18 @@ class EarlyReleases:
             )
 
     def _teller(self, early: EarlyRelease):
-        program, wait = self.program, early.wait
+        execution, wait = self.execution, early.wait
 
         def words(number: int) -> str:
-            op = program.access_op[number]
-            file, line = program.source.site(op)
-            return f"the {program.source.kind(op)} at {short_place(file, line)}"
+            op = execution.access_op[number]
+            file, line = execution.source.site(op)
+            return f"the {execution.source.kind(op)} at {short_place(file, line)}"
 
-        def told(t):
-            memory = program.memories[wait.cell.memory]
+        def summary(t):
+            memory = execution.memories[wait.cell.memory]
             cell = cell_name(memory.name, memory.shape, wait.cell.offset // 4)
             condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value} on {cell}"
             raced = None if early.race is None else tuple(sorted(words(number) for number in early.race))
             return messages.early_release(t, condition, early.origin, raced)
 
-        return told
+        return summary

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ADD", "READ", "WRITE", "Cell", "Memory", "Region", "Thread", "ThreadSpec", "Update", "Wait"]
+__all__ = [
+    "ADD",
+    "READ",
+    "WRITE",
+    "Cell",
+    "Footprint",
+    "MemoryObject",
+    "Thread",
+    "ThreadSpec",
+    "Update",
+    "Wait",
+]
 
 READ, WRITE, ADD = 0, 1, 2  # kinds of access; atomic adds commute
 
@@ -27,7 +38,7 @@ class ThreadSpec(NamedTuple):
     kernel: str = ""
 
 
-class Memory(NamedTuple):
+class MemoryObject(NamedTuple):
     """A device memory object; ``key`` stays the same from call to call."""
 
     key: object
@@ -38,7 +49,7 @@ class Memory(NamedTuple):
     window: bool = False  # filled with zeros to begin with, and within reach of peers
 
 
-class Region(NamedTuple):
+class Footprint(NamedTuple):
     """``rows`` runs of ``row_bytes``, ``stride`` bytes apart, of one memory object (by its number)."""
 
     memory: int

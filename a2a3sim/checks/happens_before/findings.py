@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from a2a3sim.checks.extent import Extent
-from a2a3sim.checks.happens_before.told import Told
+from a2a3sim.checks.happens_before.summary import Summary
 
-__all__ = ["Finding", "Folder", "Ref"]
+__all__ = ["Folder", "OrderFinding", "Ref"]
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -23,7 +23,7 @@ class Ref(NamedTuple):
 
 
 @dataclass
-class Finding:
+class OrderFinding:
     """A diagnosed fault.
 
     Attributes:
@@ -87,10 +87,10 @@ class Folder:
         clocks: of its segments.
     """
 
-    def __init__(self, program, clocks=None) -> None:
-        self.program = program
+    def __init__(self, execution, clocks=None) -> None:
+        self.execution = execution
         self.clocks = clocks
-        self.old = {t.index for t in program.threads if t.old}
+        self.old = {t.index for t in execution.threads if t.old}
         self._sites: dict[int, tuple[str, int]] = {}
         self._folds: dict[tuple, _Fold] = {}
 
@@ -98,7 +98,7 @@ class Folder:
         """File and line of an operation."""
         found = self._sites.get(id(op))
         if found is None:
-            found = self._sites[id(op)] = self.program.source.site(op)
+            found = self._sites[id(op)] = self.execution.source.site(op)
         return found
 
     def add(
@@ -122,14 +122,14 @@ class Folder:
         Args:
             refs: the operations that take part.
             memory: number of the memory object; ``low`` … ``high`` its bytes or cells (``unit``).
-            text: ``text(told)`` gives message and fix, called once with `Told` of the folded finding.
+            text: ``text(summary)`` gives message and fix, called once with `Summary` of the folded finding.
             group: keeps apart what else would fold.
             explained: line of a wait → how many of the occurrences it explains.
             old: also if all operations belong to an earlier call.
         """
         if self.old and not old and all(r.thread in self.old for r in refs):
             return
-        owner = self.program.memories[memory]
+        owner = self.execution.memories[memory]
         sites = tuple([self.site(r.op) for r in refs])
         key = (kind, severity, owner.name, unit, sites, group)
         fold = self._folds.get(key)
@@ -144,19 +144,19 @@ class Folder:
         for line, times in (explained or {}).items():
             fold.explained[line] = fold.explained.get(line, 0) + times
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[OrderFinding]:
         """The folded findings, the gravest first, in an order that does not depend on the schedule."""
         found = []
         for (kind, severity, _, _, sites, _), fold in self._folds.items():
             subtypes = fold.subtypes
-            told = Told(self, kind, fold)
-            message, fix = fold.text(told)
+            summary = Summary(self, kind, fold)
+            message, fix = fold.text(summary)
             found.append(
-                Finding(
+                OrderFinding(
                     kind=kind,
                     subtype=max(subtypes, key=lambda s, n=subtypes: (n[s], s or "")),
                     severity=severity,
-                    ranks=told.ranks,
+                    ranks=summary.ranks,
                     sites=list(sites),
                     where=fold.extent.where(),
                     message=message,

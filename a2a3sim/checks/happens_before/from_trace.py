@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from a2a3sim.checks.happens_before.checker import Options, check_execution
 from a2a3sim.checks.happens_before.events import ADD, READ, WRITE, Cell, ThreadSpec
-from a2a3sim.checks.happens_before.findings import Finding
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import OrderFinding
 from a2a3sim.checks.happens_before.history import HistoryState, wrapped
-from a2a3sim.checks.happens_before.order import Options, check_program
-from a2a3sim.checks.happens_before.program import Program
 from a2a3sim.collector import collector_paused
 from a2a3sim.models.operation import UNKNOWN
 
-__all__ = ["TraceSource", "check", "forms_used", "program_of"]
+__all__ = ["TraceSource", "check", "execution_of", "forms_used"]
 
 _NEVER = 1 << 62
 
@@ -24,7 +24,7 @@ def check(
     set_writes_line: bool = True,
     joined: bool = True,
     granule: int | None = None,
-) -> list[Finding]:
+) -> list[OrderFinding]:
     """Findings of one recorded call that follow from guaranteed happens-before.
 
     Args:
@@ -38,7 +38,7 @@ def check(
     with collector_paused():
         last = None if joined or history is None or history.last is None else history.last.trace
         options = Options(kept, set_writes_line, granule, frozenset(map(trace.place, trace.builtins)))
-        return check_program(program_of(trace, last), history, options, None if joined else trace)
+        return check_execution(execution_of(trace, last), history, options, None if joined else trace)
 
 
 class TraceSource:
@@ -101,7 +101,7 @@ def forms_used(trace) -> list[str]:
     return [form for form, used in forms.items() if used]
 
 
-def program_of(trace, last=None) -> Program:
+def execution_of(trace, last=None) -> Execution:
     """The operation sequence of a trace's lanes, cut into segments.
 
     Args:
@@ -128,13 +128,13 @@ def program_of(trace, last=None) -> Program:
         edges |= _joins(groups)
     else:
         edges |= _queues(lanes, groups, trace.lanes)
-    program = Program(specs, sorted(edges), trace.fences == "explicit", TraceSource(trace))
-    enter = _Entry(program)
-    for lane, thread in zip(lanes, program.threads, strict=True):
-        program.begin(thread)
+    execution = Execution(specs, sorted(edges), trace.fences == "explicit", TraceSource(trace))
+    enter = _Entry(execution)
+    for lane, thread in zip(lanes, execution.threads, strict=True):
+        execution.begin(thread)
         enter.operations(thread, lane.operations)
-        program.end(thread, lane.end != UNKNOWN)
-    return program
+        execution.end(thread, lane.end != UNKNOWN)
+    return execution
 
 
 def _edges(traces, groups: dict[tuple, int]) -> set[tuple[int, int]]:
@@ -183,8 +183,8 @@ def _queues(lanes, groups: dict[tuple, int], new) -> set[tuple[int, int]]:
 class _Entry:
     """Enters operations into a program; memory objects, regions and cells are looked up once each."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
         self.memories: dict = {}
         self.regions: dict = {}
         self.cells: dict = {}
@@ -192,28 +192,28 @@ class _Entry:
     def memory(self, memory) -> int:
         found = self.memories.get(memory)
         if found is None:
-            found = self.memories[memory] = self.program.memory(
+            found = self.memories[memory] = self.execution.memory(
                 memory.id, memory.name, memory.rank, memory.device, memory.cell_shape, memory.kind == "window"
             )
         return found
 
     def region(self, access) -> int:
         memory, offset, rows, row_bytes, stride = access
-        found = self.regions[access] = self.program.region(
+        found = self.regions[access] = self.execution.region(
             self.memory(memory), offset, row_bytes, rows, stride
         )
         return found
 
     def cell(self, where) -> Cell:
         memory, offset = where
-        found = self.cells[where] = self.program.cell(self.memory(memory), offset)
+        found = self.cells[where] = self.execution.cell(self.memory(memory), offset)
         return found
 
     def operations(self, thread, operations) -> None:
         """A lane's operations in program order."""
-        program = self.program
+        execution = self.execution
         regions, cells = self.regions, self.cells
-        access, notify, wait = program.access, program.notify, program.wait
+        access, notify, wait = execution.access, execution.notify, execution.wait
         for op in operations:
             if op.pipe == "V":
                 continue
@@ -229,7 +229,7 @@ class _Entry:
                         thread, kind, self.region(place) if region is None else region, op, op.pipe
                     )
                     if op.pipe == "S":
-                        program.scalar_writes.append(number)
+                        execution.scalar_writes.append(number)
             elif op.cell is not None:
                 cell = cells.get(op.cell)
                 if cell is None:
@@ -245,6 +245,6 @@ class _Entry:
                     wait(thread, cell, op.value, action == "eq", op, op.end if done else _NEVER, done)
             elif op.kind == "sync_all":
                 if op.end != UNKNOWN:
-                    program.sync_all(thread)
+                    execution.sync_all(thread)
             elif op.kind in ("fence", "drain"):
-                program.fence(thread, op.kind == "fence")
+                execution.fence(thread, op.kind == "fence")

@@ -15,7 +15,7 @@ import numpy as np
 
 from a2a3sim.checks.happens_before.epochs import Epochs, weighted_statistic
 from a2a3sim.checks.happens_before.events import Cell, Wait
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["Tally", "own_sum", "settle"]
 
@@ -47,7 +47,7 @@ def _profile(cell: Cell, column: int):
     return ("values", values)
 
 
-def settle(program: Program) -> tuple[list, list[Wait]]:
+def settle(execution: Execution) -> tuple[list, list[Wait]]:
     """Give every wait its source segment or its solver.
 
     Returns:
@@ -55,7 +55,7 @@ def settle(program: Program) -> tuple[list, list[Wait]]:
     """
     solvers: list = []
     covered: list[Wait] = []
-    for cell in program.cells.values():
+    for cell in execution.cells.values():
         if not cell.waits or not cell.by:
             continue
         by = cell.by

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from a2a3sim.checks.happens_before.events import Cell
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["CellHistory", "HistoryState", "LastCall", "wrapped"]
 
@@ -74,22 +74,22 @@ class HistoryState:
         """What is known of a cell; None if it is as fresh as its window."""
         return self._cells.get((memory_key, offset))
 
-    def load(self, program: Program) -> None:
+    def load(self, execution: Execution) -> None:
         """Give the cells of a new call the values that the last one left; that before, if it is part of the program."""
-        known_cells = self.last.cells if self.last is not None and program.has_old else self._cells
-        for cell in program.cells.values():
-            known = known_cells.get((program.memories[cell.memory].key, cell.offset))
+        known_cells = self.last.cells if self.last is not None and execution.has_old else self._cells
+        for cell in execution.cells.values():
+            known = known_cells.get((execution.memories[cell.memory].key, cell.offset))
             if known is not None:
                 cell.start, cell.carried = known.value, known.needed
                 if known.value != cell.fresh:
                     cell.origin = "launch"
-            found = None if cell.plain else program.source.found(cell)
+            found = None if cell.plain else execution.source.found(cell)
             if found is not None and found != cell.start:
                 # Bytes of the window that served as data before: no credits at all.
                 cell.start = cell.carried = found
                 cell.origin = "data"
 
-    def store(self, program: Program, trace=None) -> None:
+    def store(self, execution: Execution, trace=None) -> None:
         """Take over the values at the end of a call.
 
         Args:
@@ -97,8 +97,8 @@ class HistoryState:
         """
         self.calls += 1
         self.last = None if trace is None else LastCall(trace, dict(self._cells))
-        for cell in program.cells.values():
-            key = (program.memories[cell.memory].key, cell.offset)
+        for cell in execution.cells.values():
+            key = (execution.memories[cell.memory].key, cell.offset)
             updates = sorted(cell.updates(), key=lambda u: (u.when, u.index))
             known = self._cells.get(key)
             if not updates:
@@ -110,7 +110,7 @@ class HistoryState:
             self._cells[key] = CellHistory(
                 value,
                 _needed(cell, updates, value),
-                program.source.site(updates[-1].op) if program.source else None,
+                execution.source.site(updates[-1].op) if execution.source else None,
             )
 
 

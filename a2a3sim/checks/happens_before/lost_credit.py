@@ -11,10 +11,10 @@ from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.early_release import ref_of
 from a2a3sim.checks.happens_before.epochs import Epoch, Epochs
 from a2a3sim.checks.happens_before.events import Cell, Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.findings import Folder, Ref
 from a2a3sim.checks.happens_before.guarantee import own_sum
 from a2a3sim.checks.happens_before.plain import PlainAccess
-from a2a3sim.checks.happens_before.program import Program
 
 __all__ = ["report_cell_races", "report_lost_credits", "unordered"]
 
@@ -27,20 +27,20 @@ def unordered(clocks: Clocks, update: Update, others: list[Update]) -> list[Upda
     return others[low:high]
 
 
-def report_lost_credits(program: Program, clocks: Clocks, folder: Folder) -> set[int]:
+def report_lost_credits(execution: Execution, clocks: Clocks, folder: Folder) -> set[int]:
     """Sets and plain writes against other updates; Sets, negative adds and overshoot against waits.
 
     Returns:
         The ids of cells whose value depends on the schedule.
     """
     undefined = set()
-    for cell in program.cells.values():
+    for cell in execution.cells.values():
         if (cell.replaced or cell.plain) and _against_updates(cell, clocks, folder):
             undefined.add(id(cell))
     for solver in clocks.solvers:
         if isinstance(solver, Epochs):
             _against_waits(solver, clocks, folder)
-    for waits in program.waits_of:
+    for waits in execution.waits_of:
         for wait in waits:
             if wait.equal and not isinstance(wait.solver, Epochs):
                 _simple_overshoot(wait, clocks, folder)
@@ -179,24 +179,28 @@ def _simple_overshoot(wait: Wait, clocks: Clocks, folder: Folder) -> None:
 
 
 def _overshot(folder: Folder, wait: Wait, late: Update, final: int) -> None:
-    def told(t):
+    def summary(t):
         return messages.overshoot(t, wait.value, final)
 
-    _add(folder, "error", None, (ref_of(wait), ref_of(late)), wait.cell, told, "overshoot")
+    _add(folder, "error", None, (ref_of(wait), ref_of(late)), wait.cell, summary, "overshoot")
 
 
 # ---- plain accesses to cells against updates --------------------------------------------------------
 
 
-def report_cell_races(program: Program, clocks: Clocks, folder: Folder, plain: list[PlainAccess]) -> None:
+def report_cell_races(execution: Execution, clocks: Clocks, folder: Folder, plain: list[PlainAccess]) -> None:
     """Plain reads and writes of a cell's bytes that are not ordered with a notify of another core."""
     matrix, segment_of = clocks.matrix, clocks.segment_of
     for access in plain:
         if access.update is not None and not access.update.replaces:
             continue  # an atomic add commutes with notifies
-        cell, row = access.cell, program.access_row[access.number]
-        thread = program.threads[program.access_thread[access.number]]
-        column, segment, index = program.column_of[row], segment_of[row], program.access_index[access.number]
+        cell, row = access.cell, execution.access_row[access.number]
+        thread = execution.threads[execution.access_thread[access.number]]
+        column, segment, index = (
+            execution.column_of[row],
+            segment_of[row],
+            execution.access_index[access.number],
+        )
         clock = matrix[row]
         for updates in cell.by.values():
             others = [u for u in updates if not u.plain and u.thread is not thread]
@@ -207,11 +211,11 @@ def report_cell_races(program: Program, clocks: Clocks, folder: Folder, plain: l
             low = bisect_left(others, True, key=lambda u: not clocks.applied.before(u, clock))
             high = bisect_left(others, True, low, key=lambda u: matrix[u.row, column] >= segment)
             for update in others[low:high]:
-                mine = Ref(thread.rank, thread.index, index, program.access_op[access.number])
+                mine = Ref(thread.rank, thread.index, index, execution.access_op[access.number])
                 write = access.update is not None
                 subtype = "WAW"
                 if not write:
-                    subtype = "RAW" if update.when <= program.source.when(mine.op, False) else "WAR"
+                    subtype = "RAW" if update.when <= execution.source.when(mine.op, False) else "WAR"
                 folder.add(
                     "race",
                     "error",

@@ -20,7 +20,7 @@ def report_races(folder: Folder, accesses: Accesses, early: EarlyReleases) -> No
         early: the waits that may explain some of them.
     """
     report = _Report(folder, accesses, early)
-    old = np.array([t.old for t in accesses.program.threads])
+    old = np.array([t.old for t in accesses.execution.threads])
     for x, y in data_races(accesses):
         if old.any():  # two accesses of an earlier call have been reported there
             new = ~(old[accesses.thread[x]] & old[accesses.thread[y]])
@@ -30,7 +30,7 @@ def report_races(folder: Folder, accesses: Accesses, early: EarlyReleases) -> No
         swap = (accesses.kind[x] == READ) & (accesses.kind[y] != READ)
         a, b = np.where(swap, y, x), np.where(swap, x, y)  # the write first
         report.enter(a, b)
-        if accesses.program.explicit:
+        if accesses.execution.explicit:
             report.unfenced(a, b)
             report.unfenced(b, a)
 
@@ -40,8 +40,8 @@ class _Report:
         self.folder = folder
         self.accesses = accesses
         self.early = early
-        self.program = accesses.program
-        self.rank = np.array([t.rank for t in self.program.threads])[accesses.thread]
+        self.execution = accesses.execution
+        self.rank = np.array([t.rank for t in self.execution.threads])[accesses.thread]
         self.site = np.full(len(accesses.row), -1)
         self.when = np.zeros(len(accesses.row), np.int64)
         self.sites: dict[tuple, int] = {}
@@ -51,15 +51,15 @@ class _Report:
         self.releases = None
 
     def ref(self, number: int) -> Ref:
-        program = self.program
-        thread = program.threads[program.access_thread[number]]
-        return Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])
+        execution = self.execution
+        thread = execution.threads[execution.access_thread[number]]
+        return Ref(thread.rank, thread.index, execution.access_index[number], execution.access_op[number])
 
     def _resolve(self, numbers: np.ndarray) -> None:
         """Lines and observed times of accesses that race (few do)."""
-        kind, when = self.accesses.kind, self.program.source.when
+        kind, when = self.accesses.kind, self.execution.source.when
         for number in np.unique(numbers[self.site[numbers] < 0]).tolist():
-            op = self.program.access_op[number]
+            op = self.execution.access_op[number]
             self.site[number] = self.sites.setdefault(self.folder.site(op), len(self.sites))
             self.when[number] = when(op, kind[number] != READ)
 
@@ -110,34 +110,34 @@ class _Report:
 
     def unfenced(self, a: np.ndarray, b: np.ndarray) -> None:
         """Pairs that only race because a's pipe had not been waited for when a notify of its core left."""
-        accesses, program = self.accesses, self.program
+        accesses, execution = self.accesses, self.execution
         clocks = accesses.clocks
         if self.releases is None:
-            rows = sorted(program.release_of)
-            keyed = sorted((program.column_of[row] << 40 | program.segment_of[row], row) for row in rows)
+            rows = sorted(execution.release_of)
+            keyed = sorted((execution.column_of[row] << 40 | execution.segment_of[row], row) for row in rows)
             self.releases = (
                 np.array([k for k, _ in keyed], np.int64),
                 np.array([r for _, r in keyed], np.int64),
             )
-            self.scalar = np.array([t.column for t in program.threads])[accesses.thread]
-            self.issued = np.array(program.segment_of)[np.array(program.issue_row, np.int64)]
+            self.scalar = np.array([t.column for t in execution.threads])[accesses.thread]
+            self.issued = np.array(execution.segment_of)[np.array(execution.issue_row, np.int64)]
         keys, rows = self.releases
-        piped = np.flatnonzero(accesses.column[a] >= program.scalar_columns)
+        piped = np.flatnonzero(accesses.column[a] >= execution.scalar_columns)
         a, b = a[piped], b[piped]
         at = np.searchsorted(keys, self.scalar[a] << 40 | self.issued[a])
         inside = at < len(keys)
         a, b, at = a[inside], b[inside], at[inside]
         row = rows[at]
         same = clocks.column_of[row] == self.scalar[a]
-        seen = clocks.matrix[accesses.row[b], self.scalar[a]] >= np.array(program.segment_of)[row]
-        told = set()
+        seen = clocks.matrix[accesses.row[b], self.scalar[a]] >= np.array(execution.segment_of)[row]
+        summary = set()
         for k in np.flatnonzero(same & seen).tolist():
             access, notify = int(a[k]), int(row[k])
-            if (access, int(b[k])) in told:
+            if (access, int(b[k])) in summary:
                 continue
-            told.add((access, int(b[k])))
+            summary.add((access, int(b[k])))
             mine = self.ref(access)
-            notified = Ref(mine.rank, mine.thread, *program.release_of[notify])
+            notified = Ref(mine.rank, mine.thread, *execution.release_of[notify])
             drained = bool(accesses.stores[access]) and (
                 clocks.matrix[notify, accesses.column[access] - 1] >= accesses.segment[access]
             )

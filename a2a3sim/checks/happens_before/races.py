@@ -11,7 +11,7 @@ import numpy as np
 
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.events import ADD, READ
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.regions import overlapping, ragged
 
 __all__ = ["Accesses", "data_races"]
@@ -24,28 +24,28 @@ _BLOCK = 512
 class Accesses:
     """All accesses of a program as arrays, and the test whether two are ordered."""
 
-    def __init__(self, program: Program, clocks: Clocks) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Clocks) -> None:
+        self.execution = execution
         self.clocks = clocks
-        self.region = np.array(program.access_region, np.int64)
-        self.row = np.array(program.access_row, np.int64)
-        self.kind = np.array(program.access_kind, np.int8)
-        self.thread = np.array(program.access_thread, np.int64)
+        self.region = np.array(execution.access_region, np.int64)
+        self.row = np.array(execution.access_row, np.int64)
+        self.kind = np.array(execution.access_kind, np.int8)
+        self.thread = np.array(execution.access_thread, np.int64)
         self.column = clocks.column_of[self.row]
-        self.segment = np.array(program.segment_of, np.int64)[self.row]
+        self.segment = np.array(execution.segment_of, np.int64)[self.row]
         self.position = clocks.position[self.row]
-        self.regions = np.array(program.regions, np.int64).reshape(-1, 5)
+        self.regions = np.array(execution.regions, np.int64).reshape(-1, 5)
         self.memory = self.regions[self.region, 0] if len(self.region) else np.zeros(0, np.int64)
-        if program.explicit:
-            self.device = np.array([t.device for t in program.threads])[self.thread]
-            self.owner = np.array([m.device for m in program.memories])[self.memory]
-            self.stores = self.column >= program.scalar_columns
-            self.stores &= (self.column - program.scalar_columns) % 3 == 2
+        if execution.explicit:
+            self.device = np.array([t.device for t in execution.threads])[self.thread]
+            self.owner = np.array([m.device for m in execution.memories])[self.memory]
+            self.stores = self.column >= execution.scalar_columns
+            self.stores &= (self.column - execution.scalar_columns) % 3 == 2
 
     def before(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Element-wise: does access a[k] happen before access b[k]?"""
         column = self.column[a]
-        if self.program.explicit:
+        if self.execution.explicit:
             # A drained store is known to readers of its own device, which use its other component.
             near = self.stores[a] & (self.device[a] == self.device[b]) & (self.owner[a] == self.device[a])
             column = column - near
@@ -60,7 +60,7 @@ class Accesses:
         k = np.flatnonzero(conflict)
         if not len(k):
             return k
-        if self.program.explicit:
+        if self.execution.explicit:
             return k[~(self.before(a[k], b[k]) | self.before(b[k], a[k]))]
         # The walk is a possible schedule, so only what comes first in it can happen before the other.
         swap = self.position[a[k]] > self.position[b[k]]
@@ -170,7 +170,7 @@ def _floor(accesses: Accesses, position: int) -> np.ndarray:
     """What every thread that still goes on at a point of the walk knows from there on."""
     clocks = accesses.clocks
     rows = []
-    for mine in clocks.program.rows_of:
+    for mine in clocks.execution.rows_of:
         k = np.searchsorted(clocks.position[mine], position) if mine else 0
         if k < len(mine):
             rows.append(mine[k])

@@ -14,9 +14,9 @@ __all__ = ["report_zero_reads"]
 
 def report_zero_reads(folder: Folder, accesses: Accesses) -> None:
     """Notes. Windows with signal cells are left out, they start at zero by contract."""
-    program = accesses.program
-    signals = {memory for memory, _ in program.cells}
-    chosen = np.array([m.window and k not in signals for k, m in enumerate(program.memories)], bool)
+    execution = accesses.execution
+    signals = {memory for memory, _ in execution.cells}
+    chosen = np.array([m.window and k not in signals for k, m in enumerate(execution.memories)], bool)
     if not len(accesses.row) or not chosen.any():
         return
     order = np.argsort(accesses.memory, kind="stable")
@@ -61,10 +61,10 @@ def _first_reads(accesses: Accesses, reads: np.ndarray):
 
 
 def _report(folder: Folder, accesses: Accesses, number: int, name: int) -> None:
-    program = accesses.program
-    thread = program.threads[program.access_thread[number]]
-    memory, offset, rows, row_bytes, stride = program.regions[name]
-    ref = Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])
+    execution = accesses.execution
+    thread = execution.threads[execution.access_thread[number]]
+    memory, offset, rows, row_bytes, stride = execution.regions[name]
+    ref = Ref(thread.rank, thread.index, execution.access_index[number], execution.access_op[number])
     place = memory, offset, offset + (rows - 1) * stride + row_bytes, "bytes"
     folder.add("uninitialised", "note", "zero-filled window", (ref,), *place, messages.zero_read)
 

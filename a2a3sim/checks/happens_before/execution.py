@@ -1,6 +1,6 @@
 """The operation sequence of one call, entered thread by thread and cut into segments as it comes in.
 
-`a2a3sim.checks.happens_before.from_trace` fills a `Program` from a recorded run, tests fill it by hand. Nothing here knows
+`a2a3sim.checks.happens_before.from_trace` fills an `Execution` from a recorded run, tests fill it by hand. Nothing here knows
 the machine: only what each core did in which order, which cells were notified and awaited, and which
 kernels of a rank are ordered by the tensors they pass on.
 """
@@ -13,20 +13,20 @@ from a2a3sim.checks.happens_before.events import (
     READ,
     WRITE,
     Cell,
-    Memory,
-    Region,
+    Footprint,
+    MemoryObject,
     Thread,
     ThreadSpec,
     Update,
     Wait,
 )
 
-__all__ = ["Program"]
+__all__ = ["Execution"]
 
 _ACCESSED, _RELEASED, _ACQUIRED = 0, 1, 2
 
 
-class Program:
+class Execution:
     """What every thread did. Threads that a launch or tensor edge orders share one clock component.
 
     Args:
@@ -78,9 +78,9 @@ class Program:
         self.access_op: list = []
         self.issue_row: list[int] = []  # explicit fences: the scalar pipe's segment at the issue
         self.scalar_writes: list[int] = []
-        self.regions: list[Region] = []
+        self.regions: list[Footprint] = []
         self._region_ids: dict[tuple, int] = {}
-        self.memories: list[Memory] = []
+        self.memories: list[MemoryObject] = []
         self._memory_ids: dict = {}
         self.cells: dict[tuple[int, int], Cell] = {}
         self.waits_of: list[list[Wait]] = [[] for _ in range(self.scalar_columns)]
@@ -110,7 +110,9 @@ class Program:
         found = self._memory_ids.get(key)
         if found is None:
             found = self._memory_ids[key] = len(self.memories)
-            self.memories.append(Memory(key, name, rank, rank if device is None else device, shape, window))
+            self.memories.append(
+                MemoryObject(key, name, rank, rank if device is None else device, shape, window)
+            )
         return found
 
     def region(self, memory: int, offset: int, nbytes: int, rows: int = 1, stride: int = 0) -> int:
@@ -122,7 +124,7 @@ class Program:
                 found = self.region(memory, offset, rows * nbytes)
             else:
                 found = len(self.regions)
-                self.regions.append(Region(memory, offset, rows, nbytes, stride or nbytes))
+                self.regions.append(Footprint(memory, offset, rows, nbytes, stride or nbytes))
             self._region_ids[key] = found
         return found
 

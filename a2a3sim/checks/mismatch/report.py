@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a3sim.checks.mismatch.reasons import Explanation, explain
-from a2a3sim.result import Finding, Numerics, Site
+from a2a3sim.checks.sites import site_of
+from a2a3sim.result import Finding, FindingSite, Numerics
 from a2a3sim.run.rerun import Call
 from a2a3sim.trace.record import Trace, resolve_site
 
@@ -86,7 +87,7 @@ def _fix(said: Explanation, only_rounding: bool) -> str:
     return ""
 
 
-def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
+def _writers(said: Explanation, trace: Trace, call: Call) -> list[FindingSite]:
     """The lines that stored the first wrong stretch of each rank."""
     argument = next((a for a in call.arguments if a.name == said.name), None)
     if argument is None or said.positions is None:
@@ -95,7 +96,7 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
     stretches = {}
     for d in said.wrong:
         stretches.setdefault(d.rank, d)
-    found: dict[tuple, Site] = {}
+    found: dict[tuple, FindingSite] = {}
     for lane in trace.lanes:
         d = stretches.get(lane.rank)
         if d is None:
@@ -113,14 +114,5 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
                 place = resolve_site(op.site)
                 key = (lane.rank, place.file, place.line)
                 if key not in found:
-                    found[key] = Site(
-                        file=place.file,
-                        line=place.line,
-                        source=place.source,
-                        rank=lane.rank,
-                        operation=op.kind,
-                        time_ps=op.visible,
-                        call=lane.call,
-                        dispatch=lane.dispatch,
-                    )
+                    found[key] = site_of(op, op.visible)
     return list(found.values())

@@ -6,10 +6,10 @@ from bisect import bisect_left
 
 from a2a3sim.checks.wording import listed, ranks_text, short_place
 
-__all__ = ["Told"]
+__all__ = ["Summary"]
 
 
-class Told:
+class Summary:
     """A folded finding as its message sees it.
 
     Attributes:
@@ -26,12 +26,12 @@ class Told:
         self.name = fold.extent.name
         self.owners = fold.extent.owners
         self.ranks = sorted({rank for t in fold.tuples for rank in t})
-        self.threads = folder.program.threads
+        self.threads = folder.execution.threads
         self.subtypes = {s for s in fold.subtypes if s}
 
     def op(self, k: int) -> str:
         """The k-th operation in words, with its number: ``remote_load (2)``."""
-        return f"{self._folder.program.source.kind(self.refs[k].op)} ({k + 1})"
+        return f"{self._folder.execution.source.kind(self.refs[k].op)} ({k + 1})"
 
     def by(self, k: int) -> str:
         """The k-th operation and who does it."""
@@ -55,12 +55,12 @@ class Told:
     @property
     def loose(self) -> tuple[str, str, int] | None:
         """(earlier kernel, kernel, rank): the other access is over when the earlier one ends, but nothing orders them."""
-        program, clocks = self._folder.program, self._folder.clocks
+        execution, clocks = self._folder.execution, self._folder.clocks
         for ref, other in (self.refs[:2], self.refs[1::-1]):
             mine = self.threads[ref.thread]
-            row = program.access_row[bisect_left(program.access_index, other.index)]
-            column, segment = program.column_of[row], program.segment_of[row]
-            ordered = program.follows(mine)
+            row = execution.access_row[bisect_left(execution.access_index, other.index)]
+            column, segment = execution.column_of[row], execution.segment_of[row]
+            ordered = execution.follows(mine)
             for thread in self.threads[: ref.thread]:
                 same = (thread.rank, thread.launch, thread.call) == (mine.rank, mine.launch, mine.call)
                 if (
