@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from a2a3sim.checks.faults import failure_findings, noted_findings, performance_notes, unwritten_outputs
-from a2a3sim.checks.happens_before import HistoryState, check
+from a2a3sim.checks.happens_before import HistoryState, OrderFinding, check
 from a2a3sim.checks.sites import site_of
-from a2a3sim.errors import DeadlockError
+from a2a3sim.errors import A2A3Error, DeadlockError
 from a2a3sim.result import Finding
+from a2a3sim.run.call_arguments import CallArguments
+from a2a3sim.run.launch import Launch
+from a2a3sim.run.settings import Settings
 
 __all__ = ["as_result", "check_run"]
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def check_run(launch, settings, error, arguments=None, golden=None) -> list[Finding]:
+def check_run(
+    launch: Launch,
+    settings: Settings,
+    error: A2A3Error | None,
+    arguments: CallArguments | None = None,
+    golden: Any = None,
+) -> list[Finding]:
     """Everything the checks say about a finished or failed run.
 
     Args:
         error: what ended the run early, if anything did; a deadlock has a finding of its own already.
-        arguments: `a2a3sim.run.call_arguments.CallArguments` of the call.
         golden: what its outputs are compared with, or None.
     """
-    found = []
+    found: list[Finding] = []
     if error is not None and not isinstance(error, DeadlockError):
         found += failure_findings([entry[2] for entry in launch.errors] or [error])
     if not settings.checks:
@@ -52,7 +62,7 @@ def check_run(launch, settings, error, arguments=None, golden=None) -> list[Find
     return sorted(found, key=lambda f: _ORDER[f.severity])
 
 
-def as_result(found) -> Finding:
+def as_result(found: OrderFinding) -> Finding:
     """A finding of the happens-before checks as results hold it."""
     return Finding(
         kind=found.kind,

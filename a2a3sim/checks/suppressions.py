@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.result import Finding, FindingSite
@@ -207,7 +208,7 @@ def in_file(path: str) -> list[Suppression]:
     return [_entry(path, number, entry) for number, entry in enumerate(entries, 1)]
 
 
-def _entry(path: str, number: int, entry: dict) -> Suppression:
+def _entry(path: str, number: int, entry: dict[str, Any]) -> Suppression:
     origin = f"{path}, suppression {number}"
     for key in entry:
         if key not in _KEYS:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 
 import numpy as np
 
 from a2a3sim.checks.happens_before import messages
+from a2a3sim.checks.happens_before.events import Line
 from a2a3sim.checks.happens_before.execution import Execution
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.findings import Folder, Severity
 
 __all__ = ["report_alignment"]
 
 _MOVES = ("remote_load", "remote_store", "put", "get")
 
 
-def report_alignment(execution: Execution, folder: Folder, granule: int, builtin=()) -> None:
+def report_alignment(
+    execution: Execution, folder: Folder, granule: int, builtin: Collection[Line] = ()
+) -> None:
     """Warnings, one for each line; notes for what a built-in collective does, since its caller cannot help it.
 
     A length that is no multiple is harmless where the rest of its last block belongs to nobody: the tail of a tensor.
@@ -47,12 +51,12 @@ def report_alignment(execution: Execution, folder: Folder, granule: int, builtin
         op = execution.access_op[number]
         if execution.source.kind(op) not in _MOVES:
             continue
-        thread = execution.threads[execution.access_thread[number]]
         memory, offset, rows, row_bytes, stride = execution.regions[region]
-        ref = Ref(thread.rank, thread.index, execution.access_index[number], op)
-        severity = "note" if folder.site(op) in builtin else "warning"
+        severity: Severity = "note" if folder.site(op) in builtin else "warning"
         place = memory, offset, offset + (rows - 1) * stride + row_bytes, "bytes"
-        folder.add("alignment", severity, subtype, (ref,), *place, messages.unaligned, subtype)
+        folder.add(
+            "alignment", severity, subtype, (execution.ref(number),), *place, messages.unaligned, subtype
+        )
 
 
 class _Tails:

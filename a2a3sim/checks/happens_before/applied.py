@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from a2a3sim.checks.happens_before.events import Update, Wait
+from a2a3sim.checks.happens_before.events import Order, Update, Wait
 from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["Applied"]
@@ -31,7 +31,7 @@ class _Facts:
 class Applied:
     """The relation, under the clocks of the moment."""
 
-    def __init__(self, execution: Execution, clocks) -> None:
+    def __init__(self, execution: Execution, clocks: Order) -> None:
         self.execution = execution
         self.clocks = clocks
         self._facts: dict[int, dict[int, list[tuple[int, _Facts]]]] = {}

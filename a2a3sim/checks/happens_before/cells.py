@@ -8,7 +8,7 @@ from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.early_release import EarlyRelease, ref_of
 from a2a3sim.checks.happens_before.events import Cell, Update
 from a2a3sim.checks.happens_before.execution import Execution
-from a2a3sim.checks.happens_before.findings import Folder
+from a2a3sim.checks.happens_before.findings import Folder, Severity
 from a2a3sim.checks.happens_before.history import final_value
 from a2a3sim.checks.happens_before.plain import PlainAccess
 
@@ -63,8 +63,8 @@ def report_residue(
     released: dict[int, int] = {}
     for e in early:
         if not e.wait.thread.old:
-            cell = id(e.wait.cell)
-            released[cell] = max(released.get(cell, -1), e.wait.thread.launch)
+            key = id(e.wait.cell)
+            released[key] = max(released.get(key, -1), e.wait.thread.launch)
     if not kept and len(launches) == 1 and not any(c.origin for c in execution.cells.values()):
         return
     for cell in execution.cells.values():
@@ -79,13 +79,13 @@ def report_residue(
             so_far = [u for u in updates if u.thread.launch <= launch]
             if not so_far or final_value(cell, so_far) == cell.fresh:
                 continue
-            severity = "warning" if released.get(id(cell), -1) > launch else "note"
+            severity: Severity = "warning" if released.get(id(cell), -1) > launch else "note"
             _left(folder, cell, max(so_far, key=lambda u: u.index), severity)
         if cell.origin is not None and updates and id(cell) in released:
             _left(folder, cell, min(updates, key=lambda u: u.index), "warning")
 
 
-def _left(folder: Folder, cell: Cell, update: Update, severity: str) -> None:
+def _left(folder: Folder, cell: Cell, update: Update, severity: Severity) -> None:
     at = cell.offset // 4
     place = cell.memory, at, at + 1, "cells"
     folder.add(

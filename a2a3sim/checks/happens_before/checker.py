@@ -41,7 +41,7 @@ _USUAL = Options()
 
 
 def check_execution(
-    execution: Execution, history: HistoryState | None = None, options: Options = _USUAL, trace=None
+    execution: Execution, history: HistoryState | None = None, options: Options = _USUAL, trace: object = None
 ) -> list[OrderFinding]:
     """What can go wrong on some schedule of this operation sequence.
 

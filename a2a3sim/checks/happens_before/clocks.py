@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from a2a3sim.checks.happens_before.applied import Applied
-from a2a3sim.checks.happens_before.events import Wait
+from a2a3sim.checks.happens_before.events import Acquired, Wait
 from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.guarantee import settle
 from a2a3sim.checks.happens_before.schedule import sources_of, walk
@@ -39,7 +39,7 @@ class Clocks:
         self.passes = 0
         self._run(order, plan)
 
-    def _run(self, order: list[int], plan: list) -> None:
+    def _run(self, order: list[int], plan: list[tuple[list[int], list[Wait]]]) -> None:
         repeated = bool(self.solvers)
         if repeated:
             self.matrix[:] = self._never
@@ -55,7 +55,7 @@ class Clocks:
             self.first = False
         # Clocks shrink from pass to pass, so this ends; the first pass always "changes".
 
-    def _sweep(self, order: list[int], plan: list, repeated: bool) -> bool:
+    def _sweep(self, order: list[int], plan: list[tuple[list[int], list[Wait]]], repeated: bool) -> bool:
         execution, matrix = self.execution, self.matrix
         column_of, segment_of, rows_of = execution.column_of, execution.segment_of, execution.rows_of
         maximum, reduce = np.maximum, np.maximum.reduce
@@ -89,13 +89,13 @@ class Clocks:
         matrix, applied = self.matrix, self.applied
         clock = self._previous(row)
         if not waits:
-            sources = []
+            sources: list[int] = []
             for acquired in self.execution.acquires_of[row]:
-                if type(acquired) is Wait:
+                if isinstance(acquired, Wait):
                     applied.record(acquired)
                     if acquired.source >= 0:
                         sources.append(acquired.source)
-                elif type(acquired) is int:
+                elif isinstance(acquired, int):
                     sources.append(acquired)
                 else:
                     sources += acquired
@@ -103,13 +103,13 @@ class Clocks:
                 np.maximum(clock, matrix[sources].max(axis=0), out=clock)
             return clock
         for acquired in self.execution.acquires_of[row]:
-            if type(acquired) is Wait and acquired.solver is not None:
+            if isinstance(acquired, Wait) and acquired.solver is not None:
                 needs = acquired.needs
                 acquired.solver.solve(acquired, self, clock)
                 if acquired.needs != needs:
                     self._moved = True
             self._join(clock, acquired)
-            if type(acquired) is Wait:
+            if isinstance(acquired, Wait):
                 applied.record(acquired)
         return clock
 
@@ -117,16 +117,17 @@ class Clocks:
         segment = self.segment_of[row]
         if segment == 1:
             return np.zeros(self.matrix.shape[1], self.matrix.dtype)
-        return self.matrix[self.execution.rows_of[self.execution.column_of[row]][segment - 2]].copy()
+        clock: np.ndarray = self.matrix[self.execution.rows_of[self.execution.column_of[row]][segment - 2]]
+        return clock.copy()
 
-    def _join(self, clock: np.ndarray, acquired) -> None:
+    def _join(self, clock: np.ndarray, acquired: Acquired) -> None:
         matrix = self.matrix
-        if type(acquired) is Wait:
+        if isinstance(acquired, Wait):
             if acquired.source >= 0:
                 np.maximum(clock, matrix[acquired.source], out=clock)
             elif acquired.gain is not None:
                 np.maximum(clock, acquired.gain, out=clock)
-        elif type(acquired) is int:
+        elif isinstance(acquired, int):
             np.maximum(clock, matrix[acquired], out=clock)
         elif acquired:
             np.maximum(clock, matrix[acquired].max(axis=0), out=clock)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TypeAlias
+
 from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.early_release import ref_of
-from a2a3sim.checks.happens_before.events import READ, Update
+from a2a3sim.checks.happens_before.events import READ, Footprint, Line, Ref, Update
 from a2a3sim.checks.happens_before.execution import Execution
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.findings import Folder
 from a2a3sim.checks.happens_before.lost_credit import unordered
 
 __all__ = ["report_line_shares"]
 
+_Place: TypeAlias = tuple[int, int]  # memory object, number of the 64-byte line in it
+
 _LINE = 64  # bytes that a Set or a scalar store writes back
 
 
-def report_line_shares(execution: Execution, clocks: Clocks, folder: Folder, builtin=()) -> None:
+def report_line_shares(
+    execution: Execution, clocks: Clocks, folder: Folder, builtin: Collection[Line] = ()
+) -> None:
     """Unordered writers of one line, of which one, a Set or a scalar store, writes the whole line back.
 
     Warnings; a note where both are a built-in collective's, whose callers cannot lay its cells out otherwise.
@@ -30,11 +37,13 @@ def report_line_shares(execution: Execution, clocks: Clocks, folder: Folder, bui
 class _Lines:
     """The lines that somebody writes back whole, and all their writers."""
 
-    def __init__(self, execution: Execution, clocks: Clocks, folder: Folder, builtin) -> None:
+    def __init__(
+        self, execution: Execution, clocks: Clocks, folder: Folder, builtin: Collection[Line]
+    ) -> None:
         self.execution, self.clocks, self.folder, self.builtin = execution, clocks, folder, builtin
-        self.updates: dict[tuple[int, int], dict[int, list[Update]]] = {}
-        self.scalars: dict[tuple[int, int], list[int]] = {}
-        self.stores: dict[tuple[int, int], list[int]] = {}
+        self.updates: dict[_Place, dict[int, list[Update]]] = {}
+        self.scalars: dict[_Place, list[int]] = {}
+        self.stores: dict[_Place, list[int]] = {}
         sets = set()
         for cell in execution.cells.values():
             line = (cell.memory, cell.offset // _LINE)
@@ -51,10 +60,10 @@ class _Lines:
         for number, kind in enumerate(execution.access_kind):
             region = self.region(number)
             if kind != READ and region.memory in memories:
-                for line in sorted({n for row in range(region.rows) for n in _lines_of(region, row)}):
-                    self.stores.setdefault((region.memory, line), []).append(number)
+                for k in sorted({n for row in range(region.rows) for n in _lines_of(region, row)}):
+                    self.stores.setdefault((region.memory, k), []).append(number)
 
-    def region(self, number: int):
+    def region(self, number: int) -> Footprint:
         return self.execution.regions[self.execution.access_region[number]]
 
     def report(self) -> None:
@@ -69,7 +78,7 @@ class _Lines:
             for number in self.scalars.get(line, ()):
                 self._scalar_store(line, number)
 
-    def _set(self, line, column: int, update: Update) -> None:
+    def _set(self, line: _Place, column: int, update: Update) -> None:
         """A Set against the updates of other cells of its line, and the stores to its other bytes."""
         for q, others in self.updates[line].items():
             if q == column:
@@ -81,13 +90,13 @@ class _Lines:
                     break
         for number in self.stores.get(line, ()):
             if not self._covers(number, update.cell.offset) and self._apart(update, number):
-                self._share(line, ref_of(update), _access_ref(self.execution, number), "set")
+                self._share(line, ref_of(update), self.execution.ref(number), "set")
 
-    def _scalar_store(self, line, number: int) -> None:
+    def _scalar_store(self, line: _Place, number: int) -> None:
         """A scalar store against the other stores to its line and the Adds to cells there."""
         execution, matrix, segment_of = self.execution, self.clocks.matrix, self.clocks.segment_of
         mine, row, offset = (
-            _access_ref(execution, number),
+            execution.ref(number),
             execution.access_row[number],
             self.region(number).offset,
         )
@@ -101,7 +110,7 @@ class _Lines:
                 and matrix[its, execution.column_of[row]] < segment_of[row]
                 and matrix[row, execution.column_of[its]] < segment_of[its]
             ):
-                self._share(line, mine, _access_ref(execution, other), "scalar store")
+                self._share(line, mine, execution.ref(other), "scalar store")
         for updates in self.updates.get(line, {}).values():
             for update in updates:
                 if not update.replaces and update.cell.offset != offset and self._apart(update, number):
@@ -124,7 +133,7 @@ class _Lines:
             and not self.clocks.applied.before(update, matrix[row])
         )
 
-    def _share(self, line, mine: Ref, other: Ref, subtype: str) -> None:
+    def _share(self, line: _Place, mine: Ref, other: Ref, subtype: str) -> None:
         memory, start = line[0], line[1] * _LINE
         refs = tuple(sorted((mine, other), key=lambda r: (self.folder.site(r.op), r)))
         given = all(self.folder.site(r.op) in self.builtin for r in refs)
@@ -141,11 +150,6 @@ class _Lines:
         )
 
 
-def _lines_of(region, row: int) -> range:
+def _lines_of(region: Footprint, row: int) -> range:
     begin = region.offset + row * region.stride
     return range(begin // _LINE, (begin + region.row_bytes - 1) // _LINE + 1)
-
-
-def _access_ref(execution: Execution, number: int) -> Ref:
-    thread = execution.threads[execution.access_thread[number]]
-    return Ref(thread.rank, thread.index, execution.access_index[number], execution.access_op[number])

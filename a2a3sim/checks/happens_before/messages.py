@@ -6,6 +6,7 @@ Each function takes the `a2a3sim.checks.happens_before.summary.Summary` of a fol
 
 from __future__ import annotations
 
+from a2a3sim.checks.happens_before.summary import Summary
 from a2a3sim.checks.wording import ranks_text, short_place
 
 __all__ = [
@@ -32,7 +33,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def race(summary):
+def race(summary: Summary) -> tuple[str, str]:
     """Two accesses to the same bytes."""
     one, other = summary.refs
     if one.rank == other.rank:
@@ -78,11 +79,11 @@ def race(summary):
     return _sentence(message) + summary.more + summary.explained, _repair(summary, fix)
 
 
-def _declared(summary, earlier: str, later: str) -> str:
+def _declared(summary: Summary, earlier: str, later: str) -> str:
     return f"declare {summary.name} as pl.Out or pl.InOut in {earlier}, which writes it, so that {later} starts after it has ended"
 
 
-def _repair(summary, fix: str) -> str:
+def _repair(summary: Summary, fix: str) -> str:
     wait = summary.wholly_explained
     return (
         fix
@@ -91,7 +92,7 @@ def _repair(summary, fix: str) -> str:
     )
 
 
-def _race_on_one_rank(summary):
+def _race_on_one_rank(summary: Summary) -> tuple[str, str]:
     one, other = summary.refs
     mine, other_thread = summary.threads[one.thread], summary.threads[other.thread]
     if mine.group == other_thread.group:
@@ -105,7 +106,7 @@ def _race_on_one_rank(summary):
     return _sentence(message) + summary.more + summary.explained, fix
 
 
-def unfenced(summary):
+def unfenced(summary: Summary) -> tuple[str, str]:
     """A notify, the access it should have waited for, and who relies on it."""
     if "not visible" in summary.subtypes:
         state = "has left the core but need not be visible to other devices"
@@ -121,7 +122,7 @@ def unfenced(summary):
     return _sentence(message) + summary.more, fix
 
 
-def early_release(summary, condition: str, origin: str, raced):
+def early_release(summary: Summary, condition: str, origin: str, raced: list[str] | None) -> tuple[str, str]:
     """A wait and an update it should have waited for.
 
     Args:
@@ -146,7 +147,7 @@ def early_release(summary, condition: str, origin: str, raced):
     return _sentence(message), fix
 
 
-def overshoot(summary, asked: int, final: int):
+def overshoot(summary: Summary, asked: int, final: int) -> tuple[str, str]:
     """An Eq wait and an update that can carry the cell past its value."""
     message = (
         f"{summary.by(0)} looks for exactly {asked}, but {summary.by(1)} does not wait until it has looked, and the cell "
@@ -159,7 +160,7 @@ def overshoot(summary, asked: int, final: int):
     return _sentence(message) + summary.more, fix
 
 
-def credit_wiped(summary):
+def credit_wiped(summary: Summary) -> tuple[str, str]:
     """A Set or plain write and another update of its cell."""
     message = (
         f"{summary.by(0)} replaces the value of {summary.place} and is not ordered with {summary.by(1)}: the one that is "
@@ -175,7 +176,7 @@ def credit_wiped(summary):
 _TAKE_OFF = "let the core that waits take the credits off itself, after the wait (notify to the own rank)"
 
 
-def credit_missed(summary):
+def credit_missed(summary: Summary) -> tuple[str, str]:
     """An update that lowers a cell for good before a wait has looked."""
     message = (
         f"{summary.by(0)} can lower {summary.place} before {summary.by(1)} has seen it: the credit is lost and the wait never "
@@ -184,7 +185,7 @@ def credit_missed(summary):
     return _sentence(message) + summary.more, _TAKE_OFF
 
 
-def credit_delayed(summary):
+def credit_delayed(summary: Summary) -> tuple[str, str]:
     """An update that lowers a cell for a while before a wait has looked."""
     message = (
         f"{summary.by(0)} can lower {summary.place} between two looks of {summary.by(1)}, which then takes a later credit for "
@@ -193,7 +194,7 @@ def credit_delayed(summary):
     return _sentence(message) + summary.more, _TAKE_OFF
 
 
-def cell_written(summary):
+def cell_written(summary: Summary) -> tuple[str, str]:
     """A notify and a plain write to the cell's bytes."""
     message = (
         f"{summary.by(1)} writes bytes that are signal cells ({summary.place}), and nothing orders it with {summary.by(0)}: the "
@@ -206,7 +207,7 @@ def cell_written(summary):
     return _sentence(message) + summary.more, fix
 
 
-def cell_read(summary):
+def cell_read(summary: Summary) -> tuple[str, str]:
     """A notify and a plain read of the cell."""
     message = (
         f"{summary.by(1)} reads a signal cell ({summary.place}) that {summary.by(0)} changes, with no order between them; a "
@@ -216,7 +217,7 @@ def cell_read(summary):
     return _sentence(message) + summary.more, fix
 
 
-def overflow(summary):
+def overflow(summary: Summary) -> tuple[str, str]:
     """An Add that wraps its cell."""
     message = (
         f"{summary.by(0)} takes {summary.place} past the end of int32: the cell wraps, and a wait for a larger value never "
@@ -225,7 +226,7 @@ def overflow(summary):
     return _sentence(message) + summary.more, "take used credits off again, so that the counter stays small"
 
 
-def residue(summary):
+def residue(summary: Summary) -> tuple[str, str]:
     """The last update of a cell that stays raised."""
     message = (
         f"when a launch ends, {summary.place} is not back at its start value (last changed by {summary.by(0)}), and the "
@@ -236,7 +237,7 @@ def residue(summary):
     ), "take the used credits off at the end, or let the next launch count on from there"
 
 
-def line_shared(summary):
+def line_shared(summary: Summary) -> tuple[str, str]:
     """Two writers of one line."""
     message = (
         f"{summary.by(0)} and {summary.by(1)} write different bytes of one line ({summary.place}), and nothing orders them: one "
@@ -246,13 +247,13 @@ def line_shared(summary):
     return _sentence(message) + summary.more, fix
 
 
-def line_shared_by_builtin(summary):
+def line_shared_by_builtin(summary: Summary) -> tuple[str, str]:
     """The same within a built-in collective, which lays its cells out itself."""
     message, _ = line_shared(summary)
     return message, "nothing that the caller could do: the built-in keeps its counts in neighbouring words"
 
 
-def unaligned(summary):
+def unaligned(summary: Summary) -> tuple[str, str]:
     """A transfer over the fabric that is not made of whole 32-byte blocks."""
     what = (
         "begins in the middle of a 32-byte block"
@@ -268,7 +269,7 @@ def unaligned(summary):
     return _sentence(message) + summary.more, fix
 
 
-def zero_read(summary):
+def zero_read(summary: Summary) -> tuple[str, str]:
     """A read of window bytes that nobody has written."""
     message = (
         f"{summary.by(0)} reads bytes that nobody has written before ({summary.place}): it relies on fresh windows being filled "
@@ -277,7 +278,7 @@ def zero_read(summary):
     return _sentence(message), "write the values that are meant, if zeros are not"
 
 
-def unawaited(summary):
+def unawaited(summary: Summary) -> tuple[str, str]:
     """A notify that no wait looks at."""
     notify = summary.refs[0]
     message = (

@@ -40,8 +40,8 @@ def mark_plain_accesses(execution: Execution) -> list[PlainAccess]:
     if not touched:
         return []
     found = []
-    for number, region in enumerate(execution.access_region):
-        for cell in touched.get(region, ()):
+    for number, touching in enumerate(execution.access_region):
+        for cell in touched.get(touching, ()):
             kind = execution.access_kind[number]
             update = None
             if kind != READ:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from a2a3sim.checks.happens_before.early_release import EarlyReleases
-from a2a3sim.checks.happens_before.events import READ
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.events import READ, Line, Ref
+from a2a3sim.checks.happens_before.findings import Folder
 from a2a3sim.checks.happens_before.messages import race, unfenced
 from a2a3sim.checks.happens_before.races import Accesses, data_races
 
@@ -44,16 +44,11 @@ class _Report:
         self.rank = np.array([t.rank for t in self.execution.threads])[accesses.thread]
         self.site = np.full(len(accesses.row), -1)
         self.when = np.zeros(len(accesses.row), np.int64)
-        self.sites: dict[tuple, int] = {}
+        self.sites: dict[Line, int] = {}
         regions = accesses.regions
         self.low = regions[:, 1]
         self.high = regions[:, 1] + (regions[:, 2] - 1) * regions[:, 4] + regions[:, 3]
-        self.releases = None
-
-    def ref(self, number: int) -> Ref:
-        execution = self.execution
-        thread = execution.threads[execution.access_thread[number]]
-        return Ref(thread.rank, thread.index, execution.access_index[number], execution.access_op[number])
+        self.releases: tuple[np.ndarray, np.ndarray] | None = None  # keys of segments, and the segments
 
     def _resolve(self, numbers: np.ndarray) -> None:
         """Lines and observed times of accesses that race (few do)."""
@@ -88,24 +83,26 @@ class _Report:
         raw = np.add.reduceat((self.when[a] <= self.when[b]).astype(np.int64), begin)
         explained, lines = self.early.explain(accesses, a, b) if self.early.found else (None, [])
         for k, at in enumerate(begin.tolist()):
-            first, second, n = self.ref(int(a[at])), self.ref(int(b[at])), int(bounds[k + 1] - at)
+            first, second, n = (
+                self.execution.ref(int(a[at])),
+                self.execution.ref(int(b[at])),
+                int(bounds[k + 1] - at),
+            )
             if both_write[order[at]]:
                 if (self.folder.site(second.op), second) < (self.folder.site(first.op), first):
                     first, second = second, first
                 subtypes = {"WAW": n}
             else:
                 subtypes = {"RAW": int(raw[k]), "WAR": n - int(raw[k])}
-            whys = {}
+            whys: dict[Line, int] = {}
             if explained is not None:
                 numbers, times = np.unique(explained[at : bounds[k + 1]], return_counts=True)
                 whys = {lines[i]: t for i, t in zip(numbers.tolist(), times.tolist(), strict=True) if i >= 0}
             place = (int(keys[5, at]), int(keys[6, at]), int(keys[7, at]), "bytes")
             group = len(subtypes)  # two writes apart from a write and a read
-            for subtype, times in subtypes.items():
-                if times:
-                    self.folder.add(
-                        "race", "error", subtype, (first, second), *place, race, group, times, whys
-                    )
+            for subtype, n in subtypes.items():
+                if n:
+                    self.folder.add("race", "error", subtype, (first, second), *place, race, group, n, whys)
                     whys = {}
 
     def unfenced(self, a: np.ndarray, b: np.ndarray) -> None:
@@ -113,12 +110,11 @@ class _Report:
         accesses, execution = self.accesses, self.execution
         clocks = accesses.clocks
         if self.releases is None:
-            rows = sorted(execution.release_of)
-            keyed = sorted((execution.column_of[row] << 40 | execution.segment_of[row], row) for row in rows)
-            self.releases = (
-                np.array([k for k, _ in keyed], np.int64),
-                np.array([r for _, r in keyed], np.int64),
-            )
+            keyed = [
+                (execution.column_of[r] << 40 | execution.segment_of[r], r) for r in execution.release_of
+            ]
+            pairs = np.array(sorted(keyed), np.int64).reshape(-1, 2)
+            self.releases = pairs[:, 0], pairs[:, 1]
             self.scalar = np.array([t.column for t in execution.threads])[accesses.thread]
             self.issued = np.array(execution.segment_of)[np.array(execution.issue_row, np.int64)]
         keys, rows = self.releases
@@ -136,12 +132,12 @@ class _Report:
             if (access, int(b[k])) in summary:
                 continue
             summary.add((access, int(b[k])))
-            mine = self.ref(access)
+            mine = self.execution.ref(access)
             notified = Ref(mine.rank, mine.thread, *execution.release_of[notify])
             drained = bool(accesses.stores[access]) and (
                 clocks.matrix[notify, accesses.column[access] - 1] >= accesses.segment[access]
             )
-            refs = (notified, mine, self.ref(int(b[k])))
+            refs = (notified, mine, self.execution.ref(int(b[k])))
             low, high = self.low[accesses.region[access]], self.high[accesses.region[access]]
             self.folder.add(
                 "unfenced",

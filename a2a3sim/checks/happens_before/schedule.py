@@ -5,7 +5,7 @@ Any order that some schedule could have produced will do. The verdict does not d
 
 from __future__ import annotations
 
-from a2a3sim.checks.happens_before.events import Wait
+from a2a3sim.checks.happens_before.events import Update, Wait
 from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["sources_of", "walk"]
@@ -16,12 +16,12 @@ def sources_of(execution: Execution, row: int) -> tuple[list[int], list[Wait]]:
     sources: list[int] = []
     open_waits: list[Wait] = []
     for acquired in execution.acquires_of[row]:
-        if type(acquired) is Wait:
+        if isinstance(acquired, Wait):
             if acquired.source >= 0:
                 sources.append(acquired.source)
             elif acquired.solver is not None:
                 open_waits.append(acquired)
-        elif type(acquired) is int:
+        elif isinstance(acquired, int):
             sources.append(acquired)
         else:
             sources.extend(acquired)
@@ -31,7 +31,7 @@ def sources_of(execution: Execution, row: int) -> tuple[list[int], list[Wait]]:
 class _Scheduler:
     """Threads run as far as they can; one that cannot go on is woken by what it lacks."""
 
-    def __init__(self, execution: Execution, plan: list) -> None:
+    def __init__(self, execution: Execution, plan: list[tuple[list[int], list[Wait]]]) -> None:
         self.execution = execution
         self.plan = plan
         self.position = [-1] * len(plan)
@@ -41,9 +41,9 @@ class _Scheduler:
         self.on_cell: dict[int, list[int]] = {}
         self.forced = False
         self.sums: dict[int, int] = {}  # cells with solvers: sum of the updates walked so far
-        self.updates: dict[int, list] = {}  # row -> updates of such cells
-        self.applied: dict[int, list] = {}  # cells with Sets: updates in the observed order
-        self.seen: dict[tuple, int] = {}
+        self.updates: dict[int, list[Update]] = {}  # row -> updates of such cells
+        self.applied: dict[int, list[Update]] = {}  # cells with Sets: updates in the observed order
+        self.seen: dict[tuple[int, int], int] = {}
         for waits in execution.waits_of:
             for wait in waits:
                 cell = wait.cell
@@ -73,7 +73,7 @@ class _Scheduler:
 
     def _time(self, column: int) -> tuple[int, int]:
         row = self.execution.rows_of[column][self.next[column]]
-        whens = [a.when for a in self.execution.acquires_of[row] if type(a) is Wait]
+        whens = [a.when for a in self.execution.acquires_of[row] if isinstance(a, Wait)]
         return (max(whens, default=0), column)
 
     def advance(self, column: int, ready: list[int]) -> None:
@@ -107,7 +107,7 @@ class _Scheduler:
             if not wait.done:
                 continue
             cell = wait.cell
-            if wait.solver.by_sum:
+            if wait.solver is not None and wait.solver.by_sum:
                 if self.sums[id(cell)] < wait.value:
                     self.on_cell.setdefault(id(cell), []).append(column)
                     return False
@@ -125,7 +125,7 @@ class _Scheduler:
         return True
 
 
-def walk(execution: Execution, plan: list) -> tuple[list[int], list[int]]:
+def walk(execution: Execution, plan: list[tuple[list[int], list[Wait]]]) -> tuple[list[int], list[int]]:
     """All segments in a possible order, and the place of each in it.
 
     Args:

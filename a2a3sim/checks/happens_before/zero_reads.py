@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.events import READ
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.findings import Folder
 from a2a3sim.checks.happens_before.races import Accesses
 
 __all__ = ["report_zero_reads"]
@@ -51,7 +53,7 @@ def _of_memory(folder: Folder, accesses: Accesses, group: np.ndarray) -> None:
             _report(folder, accesses, mine, name)
 
 
-def _first_reads(accesses: Accesses, reads: np.ndarray):
+def _first_reads(accesses: Accesses, reads: np.ndarray) -> Iterator[tuple[int, int]]:
     """Of each thread the first read of each region."""
     names = np.stack((accesses.region[reads], accesses.thread[reads]))
     order = np.lexsort((accesses.position[reads], names[1], names[0]))
@@ -62,11 +64,11 @@ def _first_reads(accesses: Accesses, reads: np.ndarray):
 
 def _report(folder: Folder, accesses: Accesses, number: int, name: int) -> None:
     execution = accesses.execution
-    thread = execution.threads[execution.access_thread[number]]
     memory, offset, rows, row_bytes, stride = execution.regions[name]
-    ref = Ref(thread.rank, thread.index, execution.access_index[number], execution.access_op[number])
     place = memory, offset, offset + (rows - 1) * stride + row_bytes, "bytes"
-    folder.add("uninitialised", "note", "zero-filled window", (ref,), *place, messages.zero_read)
+    folder.add(
+        "uninitialised", "note", "zero-filled window", (execution.ref(number),), *place, messages.zero_read
+    )
 
 
 class _Cover:

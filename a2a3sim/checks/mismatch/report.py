@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from a2a3sim.checks.mismatch.deviations import Deviation
 from a2a3sim.checks.mismatch.reasons import Explanation, explain
 from a2a3sim.checks.sites import site_of
 from a2a3sim.result import Finding, FindingSite, Numerics
@@ -93,14 +94,14 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[FindingSite]:
     if argument is None or said.positions is None:
         return []
     itemsize, base = argument.layout.dtype.itemsize, argument.layout.base
-    stretches = {}
+    stretches: dict[int, Deviation] = {}
     for d in said.wrong:
         stretches.setdefault(d.rank, d)
-    found: dict[tuple, FindingSite] = {}
+    found: dict[tuple[int, str, int], FindingSite] = {}
     for lane in trace.lanes:
-        d = stretches.get(lane.rank)
-        if d is None:
+        if lane.rank not in stretches:
             continue
+        d = stretches[lane.rank]
         row = said.positions[said.ranks.index(lane.rank)]
         low, high = base + int(row[d.first]) * itemsize, base + (int(row[d.last]) + 1) * itemsize
         for op in lane.operations:
