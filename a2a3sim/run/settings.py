@@ -48,6 +48,7 @@ class Settings:
     atol: float | None
     jitter: Fraction = Fraction(1)
     delays: tuple[Delay, ...] = ()
+    keep_trace: bool = False
 
     def topology(self):
         """The platform's links and routes; runs on equal machines share them."""
@@ -185,4 +186,5 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         atol=config.atol,
         jitter=jitter,
         delays=parse_delays(config.delay, ranks),
+        keep_trace=config.keep_trace,
     )

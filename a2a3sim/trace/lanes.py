@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import slot_for
@@ -84,7 +87,7 @@ def held(op: Operation) -> str | None:
 
 def rank_lanes(lanes: Iterable[Lane], ranks: int, first: int, last: int) -> list[RankLanes]:
     """Every rank's lanes; the time ``first`` becomes 0, and a wait that never ended lasts to ``last``."""
-    by_rank: dict[int, list] = {rank: [] for rank in range(ranks)}
+    by_rank: dict[int, list[Lane]] = {rank: [] for rank in range(ranks)}
     for lane in lanes:
         by_rank[lane.rank].append(lane)
     found = []
@@ -157,7 +160,9 @@ def _assign_slots(view: RankLanes, pipe: str) -> None:
     view.slots[pipe] = max(len(free), 1)
 
 
-def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: int):
+def rank_strips(
+    lanes: Iterable[Lane], ranks: int, span: tuple[int, int], longest: int, bins: int
+) -> tuple[NDArray[np.int8], list[tuple[str, bool]]]:
     """What each rank did most tellingly in each of ``bins`` equal stretches of ``longest`` ps, on any core.
 
     ``span`` holds the first instant shown and the last end of the run.
@@ -166,13 +171,11 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
         An int8 array [rank, bin] of indices into the returned list of (activity, bytes flowed or it is no
         move); -1 where the rank did nothing.
     """
-    import numpy as np
-
     first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
     level = {entry: k for k, entry in enumerate(_TELLING)}
 
-    def paint(strip, what, start: int, end: int) -> None:
+    def paint(strip: NDArray[np.int8], what: int, start: int, end: int) -> None:
         if end > start:
             a = (start - first) * bins // longest
             b = max((end - first) * bins // longest, a + 1)
@@ -184,7 +187,7 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
         strip = strips[lane.rank]
         for op in lane.operations:
             what = activity(op)
-            if op.start == UNKNOWN or (what, True) not in level:
+            if what is None or op.start == UNKNOWN or (what, True) not in level:
                 continue
             if op.end == UNKNOWN:
                 if what == "wait":
