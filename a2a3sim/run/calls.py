@@ -172,12 +172,12 @@ def _conclude(
         events=launch.engine.events,
         switches=launch.engine.switches,
     )
-    program.last_trace = launch.trace
+    program.last_trace = launch.trace if settings.keep_trace else None
     program.last_run = measure(launch.trace, info)
     if current is not None:
         program.last_call = call if current.keep_calls else None
         for observe in current.observers:
-            observe(program, program.last_run, program.last_trace)
+            observe(program, program.last_run, launch.trace)
     elif error is None:
         _warn(program.last_run)
     if error is not None:
