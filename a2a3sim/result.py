@@ -22,6 +22,7 @@ __all__ = [
     "Cost",
     "Dispatch",
     "Finding",
+    "FindingSite",
     "LinkUse",
     "Numerics",
     "PairTraffic",
@@ -31,7 +32,6 @@ __all__ = [
     "RankUse",
     "Report",
     "RunResult",
-    "Site",
     "Witness",
     "simulator_version",
 ]
@@ -150,7 +150,7 @@ class PathSegment(_Record):
     end_ps: int
 
 
-class Site(_Record):
+class FindingSite(_Record):
     """An operation of the user's program that takes part in a finding."""
 
     file: str
@@ -188,7 +188,7 @@ class Finding(_Record):
     subtype: str | None = None
     severity: Literal["error", "warning", "note"]
     ranks: list[int] = []
-    sites: list[Site] = []
+    sites: list[FindingSite] = []
     where: Any = None  # memory object and byte or cell range
     message: str
     fix: str = ""

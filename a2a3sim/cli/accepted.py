@@ -13,7 +13,7 @@ def read_suppressions(files: Iterable[str] | None, script: str):
     Raises:
         ConfigError: a malformed one, or one without a reason, there or in the script itself.
     """
-    from a2a3sim.checks.suppressions import Suppressions, in_file, in_source
+    from a2a3sim.checks import Suppressions, in_file, in_source
 
     in_source(script)
     return Suppressions(rule for path in files or () for rule in in_file(path))
