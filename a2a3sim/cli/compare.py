@@ -59,8 +59,8 @@ def command(
     )
     if json != "-":
         show(*comparison.report())
-    for path in draw(comparison, folder):
-        note(f"wrote {path}")
+    for picture in draw(comparison, folder):
+        note(f"wrote {picture}")
     if trace is not None:
         chosen = [(name, outcome.trace, outcome.result) for name, outcome in comparison.typical.items()]
         note(f"wrote {write_trace(trace, chosen)}")

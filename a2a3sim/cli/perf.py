@@ -83,7 +83,7 @@ def command(
     rows, traced = [], []
     for row, outcome in run_perf(points, jobs):
         rows.append(row)
-        if trace is not None:
+        if trace is not None and outcome is not None:
             traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
     runs = [row.result for row in rows]
     if json == "-" or shape == "json":

@@ -102,7 +102,7 @@ def command(
     if check:
         for line in noted(accepted, files):
             note(line)
-    if traced:
+    if trace is not None and traced:
         note(f"wrote {write_trace(trace, traced)}")
     if json is not None:
         print_report(json, "stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])

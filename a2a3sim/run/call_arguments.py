@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,8 @@ class CallArguments:
         return filled
 
     def _handles(self, on_devices: bool) -> list:
-        arrays, names, handles = [], [], []
+        arrays, names = [], []
+        handles: list[Any] = []
         for value, parameter in zip(self.given, self.entry.parameters, strict=True):
             what = f"argument {parameter.name} of {self.name}"
             if isinstance(value, (DeviceTensor, StackedDeviceTensor)):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from a2a3sim.config import DistributedConfig, RunConfig, check_backend
 from a2a3sim.errors import SelectionError
 from a2a3sim.language.host.functions import Function
 from a2a3sim.run.call_arguments import CallArguments
 from a2a3sim.run.calls import run_call
+from a2a3sim.run.fabrics import Fabrics
 from a2a3sim.units import nearest
+
+if TYPE_CHECKING:
+    from a2a3sim.result import RunResult
+    from a2a3sim.trace.record import Trace
 
 __all__ = ["CompiledProgram"]
 
@@ -27,6 +33,7 @@ class CompiledProgram:
         last_run: the `RunResult` of the last call, also of one that raised.
         last_trace: its trace.
         last_call: the call itself, to be made again (`a2a3sim.run.rerun.Call`), where a session asks for that.
+        fabrics: what its calls on equal machines share, outside of a session.
         facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,
             dtype, bound (from the platform).
         scalars: values of scalar parameters that a call may leave away.
@@ -41,9 +48,10 @@ class CompiledProgram:
         self.platform = platform
         self.distributed_config = distributed or DistributedConfig()
         self.output_dir = output_dir
-        self.last_run = None
-        self.last_trace = None
-        self.last_call = None
+        self.last_run: RunResult | None = None
+        self.last_trace: Trace | None = None
+        self.last_call: Any = None
+        self.fabrics = Fabrics()
         self.facts: dict = {}
         self.scalars: dict = {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +24,9 @@ class HostTask:
     """
 
     index: int
-    function: object
+    function: Any
     args: tuple
-    body: object
+    body: Any
     site: tuple | None = None
 
     def accesses(self) -> list[tuple]:
