@@ -285,6 +285,13 @@ with warnings.catch_warnings():
             """Remote bytes of the rank that moved most: what a cost card calls bytes per rank."""
             return max((use.remote_bytes for use in self.per_rank), default=0)
 
+        @property
+        def percent_of_bound(self) -> float | None:
+            """How close the run came to its bound; None without a bound."""
+            return (
+                None if self.bound_ps is None or not self.kernel_ps else 100 * self.bound_ps / self.kernel_ps
+            )
+
         def to_json(self, indent: int | None = None) -> str:
             """The result as JSON text, keys in the order of the schema."""
             return self.model_dump_json(indent=indent)
