@@ -9,6 +9,7 @@ from a2a3sim.reports.chapters import barriers
 from a2a3sim.reports.lanes import rank_lanes
 from a2a3sim.trace.barriers import barrier_count
 from a2a3sim.trace.record import Trace
+from a2a3sim.trace.table import Table
 
 _PATH = object()  # a move has one
 _SITE = ((lambda: None).__code__, 0)
@@ -52,7 +53,7 @@ def _counted(text):
     view = rank_lanes(lanes, 2, 0, last.end)[0]
     ending = _lanes(text + "r")  # the notes only keep where moves to a peer begin
     return (
-        barrier_count(lanes),
+        barrier_count(Table(lanes)),
         len(barriers(Trace(lanes))),
         len({arrow.barrier for arrow in view.arrows}),
         max(_Run(ending, last.end).starts),

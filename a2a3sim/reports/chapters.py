@@ -11,6 +11,7 @@ from a2a3sim.models.operation import UNKNOWN, Operation
 from a2a3sim.trace.critical_path import group_of, walk
 from a2a3sim.trace.phases import phase_spans
 from a2a3sim.trace.record import Site, Trace, resolve_site
+from a2a3sim.trace.table import Table
 
 __all__ = ["Act", "Barrier", "PathPart", "Publication", "acts", "barriers", "path_parts", "publications"]
 
@@ -37,8 +38,12 @@ def acts(trace: Trace) -> dict[str, dict[int, Act]]:
     """What each rank did in each phase, by name and rank, in order of their first operation."""
     found: dict[str, dict[int, Act]] = {}
 
-    def visit(name: str, op: Operation) -> None:
-        rank = op.lane.rank
+    table = Table(lane for lane in trace.lanes if lane.start != UNKNOWN)
+    spans, phases = phase_spans(table)
+    for op, phase in zip(table.operations, phases.tolist(), strict=True):
+        if phase < 0:
+            continue
+        name, rank = spans[phase].name, op.lane.rank
         act = found.setdefault(name, {}).get(rank)
         if act is None:
             act = found[name][rank] = Act(op.begun, op.begun)
@@ -51,7 +56,6 @@ def acts(trace: Trace) -> dict[str, dict[int, Act]]:
             else:
                 act.remote_written += op.nbytes
 
-    phase_spans([lane for lane in trace.lanes if lane.start != UNKNOWN], visit)
     return found
 
 

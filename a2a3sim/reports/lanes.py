@@ -8,6 +8,7 @@ from typing import NamedTuple
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.style import activity
 from a2a3sim.trace.phases import Span, phase_spans
+from a2a3sim.trace.table import Table
 
 __all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "rank_lanes", "rank_strips"]
 
@@ -72,7 +73,7 @@ def rank_lanes(lanes, ranks: int, first: int, last: int) -> list[RankLanes]:
             if own
             else []
         )
-        view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(shown)]
+        view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(Table(shown))[0]]
         for lane in shown:
             _add_lane(view, lane, first, last)
         for pipe in ("MTE2", "MTE3"):

@@ -9,7 +9,19 @@ if TYPE_CHECKING:
     from a2a3sim.models.operation import UNKNOWN, Operation
     from a2a3sim.trace.critical_path import GROUPS, summary
     from a2a3sim.trace.record import Site, Trace, resolve_site
+    from a2a3sim.trace.table import Table
 
-__all__ = ["GROUPS", "UNKNOWN", "Access", "Memory", "Operation", "Site", "Trace", "resolve_site", "summary"]
+__all__ = [
+    "GROUPS",
+    "UNKNOWN",
+    "Access",
+    "Memory",
+    "Operation",
+    "Site",
+    "Table",
+    "Trace",
+    "resolve_site",
+    "summary",
+]
 
 __getattr__, __dir__ = lazy(__name__)

@@ -7,23 +7,18 @@ computation between two waits makes them two barriers: what it publishes or need
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+
+import numpy as np
 
 from a2a3sim.models.operation import Lane, Operation
 from a2a3sim.trace.kinds import KINDS
+from a2a3sim.trace.table import Table, summed
 
-__all__ = ["barrier_count", "by_core", "waits_of"]
+__all__ = ["barrier_count", "waits_of"]
 
 _TRANSPARENT = frozenset(kind.name for kind in KINDS.values() if kind.transparent)
 _WAITS = frozenset(kind.name for kind in KINDS.values() if kind.waits)
-
-
-def by_core(lanes: Iterable[Lane]) -> list[list[Lane]]:
-    """The lanes of each core in order of their start; cores by rank and number."""
-    cores: dict[tuple[int, int], list[Lane]] = {}
-    for lane in sorted(lanes, key=lambda lane: (lane.start, lane.index)):
-        cores.setdefault((lane.rank, lane.core), []).append(lane)
-    return [cores[key] for key in sorted(cores)]
 
 
 def waits_of(lane: Lane) -> list[list[Operation]]:
@@ -42,6 +37,13 @@ def waits_of(lane: Lane) -> list[list[Operation]]:
     return found
 
 
-def barrier_count(lanes: Iterable[Lane]) -> int:
+def barrier_count(table: Table) -> int:
     """The barriers of the core that has most of them."""
-    return max((sum(len(waits_of(lane)) for lane in core) for core in by_core(lanes)), default=0)
+    shown = np.flatnonzero(~table.where(lambda kind: kind.transparent))
+    waits, lane = table.where(lambda kind: kind.waits)[shown], table.lane[shown]
+    begins = waits.copy()
+    begins[1:] &= ~(waits[:-1] & (lane[1:] == lane[:-1]))
+    cores: Counter[tuple[int, int]] = Counter()
+    for owner, count in zip(table.lanes, summed(begins, lane, len(table.lanes)).tolist(), strict=True):
+        cores[owner.rank, owner.core] += count
+    return max(cores.values(), default=0)

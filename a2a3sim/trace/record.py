@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Lane, Operation
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.trace.table import Table
 
 __all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
 
@@ -55,6 +56,15 @@ class Trace:
     edges: list = field(default_factory=list)
     domains: dict = field(default_factory=dict)  # window buffer -> devices
     builtins: set = field(default_factory=set)  # sites at which built-in collectives were called
+
+    _table: Table | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def table(self) -> Table:
+        """The operations of the lanes that started as columns; made once, when the run is over."""
+        if self._table is None:
+            self._table = Table(lane for lane in self.lanes if lane.start != UNKNOWN)
+        return self._table
 
     def operations(self):
         """Every operation, lane by lane, in program order."""
