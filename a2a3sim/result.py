@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -163,11 +163,7 @@ class Rows(Sequence[_Row]):
             self._made, self._make = [self._row(**fields) for fields in self._make()], None
         return self._made
 
-    @overload
-    def __getitem__(self, index: int) -> _Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[_Row]: ...
-    def __getitem__(self, index: int | slice) -> _Row | list[_Row]:
+    def __getitem__(self, index: Any) -> Any:
         return self._rows[index]
 
     def __len__(self) -> int:

@@ -137,7 +137,7 @@ def run_point(
             form.transfers(job), form.latencies(job), platform, settings.topology(), settings.placement
         ),
     }
-    program(x, y, config=config.with_(machine=config.machine or "a2"))
+    program(x, y, config=config.with_(machine=config.machine or "a2", keep_trace=True))
     result = program.last_run
     if not config.timing_only:
         result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})

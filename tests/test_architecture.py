@@ -210,14 +210,14 @@ def test_a_stray_import_from_the_checkout_is_refused(name):
     assert f"import a2a3sim.{name}" in done.stderr
 
 
-def test_the_language_is_in_storeys():
-    """Data below, then what kernels do, then what host bodies say; the facades on top."""
-    storeys = {"a2a3sim.language.kernel": 1, "a2a3sim.language.host": 2}
-    storeys |= {"a2a3sim.language": 3, "a2a3sim.language.distributed": 3}
+def storey(name: str) -> int:
+    """Of the language: data, what kernels do, what host bodies say; the facades on top."""
+    package, _, module = name.removeprefix("a2a3sim.language").removeprefix(".").rpartition(".")
+    return {"kernel": 1, "host": 2}.get(package or module, 3 if module in ("", "distributed") else 0)
 
-    def storey(name: str) -> int:
-        return storeys.get(name, storeys.get(name.rpartition(".")[0], 0) % 3)
 
-    language = [n for n in MODULES if n == "a2a3sim.language" or n.startswith("a2a3sim.language.")]
-    upwards = {(n, d) for n in language for d in dependencies(n) if d in language and storey(d) > storey(n)}
+def test_no_storey_of_the_language_imports_a_higher_one():
+    language = {n for n in MODULES if within(n, "a2a3sim.language")}
+    upwards = {(n, d) for n in language for d in IMPORTS[n] & language if storey(d) > storey(n)}
     assert not upwards
+    assert {storey(n) for n in language} == {0, 1, 2, 3}

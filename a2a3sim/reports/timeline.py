@@ -17,10 +17,10 @@ from typing import Any
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.card import percent_of_bound
 from a2a3sim.reports.heading import header
-from a2a3sim.reports.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
 from a2a3sim.result import RunResult
+from a2a3sim.trace.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_union
 from a2a3sim.units import format_size, format_time

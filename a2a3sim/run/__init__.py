@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from a2a3sim.run.launch import Launch
     from a2a3sim.run.numerics import TOLERANCES
     from a2a3sim.run.rerun import Again, Call
-    from a2a3sim.run.settings import Session, Settings, resolve, session
+    from a2a3sim.run.settings import Session, Settings, current_session, resolve, session
 
 __all__ = [
-    "TOLERANCES", "Again", "Call", "Delay", "Launch", "Session", "Settings", "bound_ps", "host_tensors",
+    "TOLERANCES", "Again", "Call", "Delay", "Launch", "Session", "Settings", "bound_ps", "current_session", "host_tensors",
     "record", "resolve", "session",
 ]  # fmt: skip
 

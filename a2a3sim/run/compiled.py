@@ -9,6 +9,7 @@ from a2a3sim.errors import SelectionError
 from a2a3sim.language.host.functions import Function
 from a2a3sim.run.call_arguments import CallArguments
 from a2a3sim.run.calls import run_call
+from a2a3sim.run.fabrics import Fabrics
 from a2a3sim.units import nearest
 
 __all__ = ["CompiledProgram"]
@@ -25,8 +26,9 @@ class CompiledProgram:
         output_dir: the directory of this compilation.
         platform: PyPTO's name of what it was compiled for.
         last_run: the `RunResult` of the last call, also of one that raised.
-        last_trace: its trace.
+        last_trace: its `a2a3sim.trace.Trace`; None before it, and unless ``RunConfig(keep_trace=True)`` was asked for.
         last_call: the call itself, to be made again (`a2a3sim.run.rerun.Call`), where a session asks for that.
+        fabrics: what its calls on equal machines share, outside of a session.
         facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,
             dtype, bound (from the platform).
         scalars: values of scalar parameters that a call may leave away.
@@ -44,6 +46,7 @@ class CompiledProgram:
         self.last_run = None
         self.last_trace = None
         self.last_call = None
+        self.fabrics = Fabrics()
         self.facts: dict = {}
         self.scalars: dict = {}
 

@@ -16,7 +16,6 @@ from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowView
 from a2a3sim.models.machine import Machine
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Operation
-from a2a3sim.run import fabrics
 from a2a3sim.run.delays import Holds
 from a2a3sim.run.dispatch import Device
 from a2a3sim.run.residency import Residency
@@ -100,7 +99,7 @@ class Launch:
         self.origin = self.residence.clock
         self.engine = Engine(self.origin)
         slow = {placement[rank]: factor for rank, factor in settings.slow.items()}
-        fabric = fabrics.take(platform, topology, settings.jitter_of_links())
+        fabric = settings.fabrics.take(platform, topology, settings.jitter_of_links())
         holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
         self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
         self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic)
@@ -274,7 +273,7 @@ class Launch:
             self.residence.calls += 1
             self.machine.network.close()
             self.trace.capacities = [capacity.use() for capacity in self.machine.network.used]
-            fabrics.give(self.machine.fabric)
+            self.settings.fabrics.give(self.machine.fabric)
             for kernel in engine.parked():
                 if kernel.context.core is not None:
                     kernel.context.core.stop()
@@ -301,8 +300,7 @@ class Launch:
     @staticmethod
     def _locate_late(error: A2A3Error) -> None:
         """An error that the machine raised on behalf of an operation: say whose."""
-        site = getattr(error, "site", None)
-        if site is not None and not getattr(error, "located", False):
-            place = resolve_site(site)
+        if error.site is not None and not error.located:
+            place = resolve_site(error.site)
             error.args = (f"{place.file}:{place.line}: rank {error.lane.rank}: {error.args[0]}",)
             error.located = True

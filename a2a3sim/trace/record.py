@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import linecache
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
 from typing import NamedTuple
 
+from a2a3sim.models.capacity import CapacityUse
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.models.operation import Site as Place
 from a2a3sim.trace.table import Table
 
 __all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
@@ -25,7 +30,7 @@ class Site(NamedTuple):
 
 @dataclass(slots=True)
 class DispatchRecord:
-    """One kernel started on one device by the host body."""
+    """One kernel started on one device by the host body; times in the clock's ps, -1 until known."""
 
     index: int
     kernel: str
@@ -39,23 +44,29 @@ class DispatchRecord:
 
 @dataclass(slots=True)
 class Trace:
-    """What a run recorded.
+    """What a run recorded; times in the clock's ps.
 
     Attributes:
         lanes: one per core and kernel, each with its operations in program order.
+        memories: every memory object that the run made.
+        capacities: what each link and memory carried.
+        fences: ``statement``, ``notify`` or ``explicit``.
+        atomic_ps: time of one update of a signal line.
         edges: pairs of (dispatch index, task) that declared tensor directions order on one rank.
+        domains: the devices of each window buffer.
+        builtins: sites at which built-in collectives were called.
     """
 
     lanes: list[Lane] = field(default_factory=list)
     dispatches: list[DispatchRecord] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
-    capacities: list = field(default_factory=list)
+    capacities: list[CapacityUse] = field(default_factory=list)
     fences: str = "statement"
     skew_ps: int = 0
-    atomic_ps: int = 0  # time of one update of a signal line
-    edges: list = field(default_factory=list)
-    domains: dict = field(default_factory=dict)  # window buffer -> devices
-    builtins: set = field(default_factory=set)  # sites at which built-in collectives were called
+    atomic_ps: int = 0
+    edges: list[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=list)
+    domains: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    builtins: set[Place] = field(default_factory=set)
 
     _table: Table | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -66,13 +77,13 @@ class Trace:
             self._table = Table(lane for lane in self.lanes if lane.start != UNKNOWN)
         return self._table
 
-    def operations(self):
+    def operations(self) -> Iterator[Operation]:
         """Every operation, lane by lane, in program order."""
         for lane in self.lanes:
             yield from lane.operations
 
     @staticmethod
-    def place(site) -> tuple[str, int]:
+    def place(site: Place | None) -> tuple[str, int]:
         """File and line of a (code object, instruction offset) pair."""
         return resolve_site(site)[:2]
 
@@ -82,24 +93,22 @@ class Trace:
         return resolve_site(op.site)
 
 
-_cache: dict[tuple, Site] = {}
-
-
-def resolve_site(site) -> Site:
+def resolve_site(site: Place | None) -> Site:
     """File, line and source text of a (code object, instruction offset) pair."""
+    assert site is not None, "only traces put together by hand have operations without a site"
     code, lasti = site
-    # Code objects are equal whatever file they come from.
-    key = (code, lasti, code.co_filename)
-    found = _cache.get(key)
-    if found is None:
-        line = code.co_firstlineno
-        for start, end, number in code.co_lines():
-            if start <= lasti < end and number is not None:
-                line = number
-                break
-        path = os.path.normpath(code.co_filename)
-        source = linecache.getline(path, line).strip()
-        relative = os.path.relpath(path) if os.path.exists(path) else path
-        shown = path if relative.startswith("..") else relative
-        found = _cache[key] = Site(shown.replace(os.sep, "/"), line, source, code.co_name)
-    return found
+    return _resolved(code, lasti, code.co_filename)  # code objects are equal whatever file they come from
+
+
+@lru_cache(maxsize=1 << 14)
+def _resolved(code: CodeType, lasti: int, file: str) -> Site:
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+            break
+    path = os.path.normpath(file)
+    source = linecache.getline(path, line).strip()
+    relative = os.path.relpath(path) if os.path.exists(path) else path
+    shown = path if relative.startswith("..") else relative
+    return Site(shown.replace(os.sep, "/"), line, source, code.co_name)

@@ -232,7 +232,7 @@ def _run_at(context, site, kernel: Function, args):
     try:
         return kernel.run(None, bind_arguments(kernel, args))
     except A2A3Error as error:
-        if getattr(error, "site", None) is None:
+        if error.site is None:
             error.site, error.lane = context.site, context.lane
         raise
     finally:

@@ -41,13 +41,13 @@ def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple =
         KernelError: the tile alone exceeds UB.
     """
     core = ctx.core
-    limit = core.costs.ub
+    limit = core.ub.limit
     if op.makes > limit:
         raise KernelError(
             f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {op.makes} B, but UB holds "
             f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
-    tile.life = core.take_space(op, op.makes, operands)
+    tile.life = core.ub.take(op, op.makes, operands)
 
 
 def _check_row(ctx: KernelContext, kind: str, shape, dtype) -> None:
@@ -126,7 +126,7 @@ def load(
         tile.life = before.life
     core = ctx.core
     if ctx.limited:
-        core.use_tiles(op, (tile.life,))
+        core.ub.use(op, (tile.life,))
     core.issue(op)
     return tile
 
@@ -158,7 +158,7 @@ def store(
     op.work = _deposit(ctx, op, tile, tensor, region, add)
     core = ctx.core
     if ctx.limited:
-        core.use_tiles(op, (tile.life,))
+        core.ub.use(op, (tile.life,))
     core.issue(op)
     if holds and ctx.strict and memory.kind == "window":
         core.hold(op)
@@ -243,7 +243,7 @@ def vector(
     if ctx.limited:
         lives = tuple([t.life for t in operands])
         _take_space(ctx, op, tile, lives)
-        core.use_tiles(op, (*lives, tile.life))
+        core.ub.use(op, (*lives, tile.life))
     core.issue(op)
     return tile
 
