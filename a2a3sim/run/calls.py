@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 
+from a2a3sim.collector import collector_paused
 from a2a3sim.config import RunConfig
 from a2a3sim.engine import current_kernel
 from a2a3sim.errors import A2A3Error, DeadlockError, FindingsWarning
@@ -14,7 +15,6 @@ from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.recording import HostContext, Recording
 from a2a3sim.locate import located
 from a2a3sim.run.call_arguments import CallArguments
-from a2a3sim.run.collector import collector_paused
 from a2a3sim.run.launch import POISON, Launch, Residence
 from a2a3sim.run.numerics import compare
 from a2a3sim.run.rerun import Call

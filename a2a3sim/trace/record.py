@@ -5,10 +5,14 @@ from __future__ import annotations
 import linecache
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from a2a3sim.collector import collector_paused
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Lane, Operation
+from a2a3sim.result import RunResult
+from a2a3sim.trace import packing, store
 
 __all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
 
@@ -43,6 +47,9 @@ class Trace:
     Attributes:
         lanes: one per core and kernel, each with its operations in program order.
         edges: pairs of (dispatch index, task) that declared tensor directions order on one rank.
+        kept: the windows outlive the call as they are, so that nothing joins the devices between two calls.
+        set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
+        granule: bytes of which addresses and lengths of transfers should be multiples, or None.
     """
 
     lanes: list[Lane] = field(default_factory=list)
@@ -55,11 +62,31 @@ class Trace:
     edges: list = field(default_factory=list)
     domains: dict = field(default_factory=dict)  # window buffer -> devices
     builtins: set = field(default_factory=set)  # sites at which built-in collectives were called
+    kept: bool = False
+    set_writes_line: bool = True
+    granule: int | None = None
 
     def operations(self):
         """Every operation, lane by lane, in program order."""
         for lane in self.lanes:
             yield from lane.operations
+
+    def save(self, path: str | Path, result: RunResult) -> Path:
+        """Write the trace and the result of its run into one file (schema ``a2a3sim.trace/1``)."""
+        header, columns = packing.pack(self, resolve_site)
+        told = {"result": result.model_dump(mode="json"), "verdict": result.verdict}
+        return store.write(path, {**told, **header}, columns)
+
+    @classmethod
+    def load(cls, path: str | Path) -> tuple[Trace, RunResult]:
+        """A saved trace and the result of its run; memories have no bytes, sites are places.
+
+        Raises:
+            ConfigError: the file cannot be read, is no saved trace, of another version, cut or changed.
+        """
+        header, columns = store.read(path)
+        with store.reading(path), collector_paused():
+            return cls(**packing.unpack(header, columns, Site, DispatchRecord)), store.result_of(header)
 
     @staticmethod
     def place(site) -> tuple[str, int]:
@@ -76,8 +103,13 @@ _cache: dict[tuple, Site] = {}
 
 
 def resolve_site(site) -> Site:
-    """File, line and source text of a (code object, instruction offset) pair."""
+    """File, line, source text and function of a (code object, instruction offset) pair.
+
+    In a saved trace it is resolved already: (Site, instruction offset).
+    """
     code, lasti = site
+    if isinstance(code, Site):
+        return code
     # Code objects are equal whatever file they come from.
     key = (code, lasti, code.co_filename)
     found = _cache.get(key)

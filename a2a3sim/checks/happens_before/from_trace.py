@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import pairwise
 
 from a2a3sim.checks.happens_before.events import ADD, READ, WRITE, Cell, ThreadSpec
@@ -10,6 +9,7 @@ from a2a3sim.checks.happens_before.findings import Finding
 from a2a3sim.checks.happens_before.history import HistoryState, wrapped
 from a2a3sim.checks.happens_before.order import Options, check_program
 from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.collector import collector_paused
 from a2a3sim.models.operation import UNKNOWN
 
 __all__ = ["TraceSource", "check", "forms_used", "program_of"]
@@ -35,15 +35,10 @@ def check(
         joined: all devices have finished a call of the worker before any starts the next.
         granule: bytes of which addresses and lengths of transfers should be multiples, or None.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # the many records made here hold no cycles; looking for some costs more than the checks
-    try:
+    with collector_paused():  # the many records made here hold no cycles
         last = None if joined or history is None or history.last is None else history.last.trace
         options = Options(kept, set_writes_line, granule, frozenset(map(trace.place, trace.builtins)))
         return check_program(program_of(trace, last), history, options, None if joined else trace)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class TraceSource:

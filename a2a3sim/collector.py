@@ -1,4 +1,4 @@
-"""Python's cycle collector, paused while a run makes its many records: none of them is garbage before its end."""
+"""Python's cycle collector, paused while many records are made of which none is garbage before the end."""
 
 from __future__ import annotations
 
