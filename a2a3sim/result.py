@@ -239,7 +239,7 @@ with warnings.catch_warnings():
         ``verdict`` is what a checked run without errors and warnings is pronounced to be, with its premises.
         """
 
-        schema: Literal["a2a3sim.run/1"] = RUN_SCHEMA
+        schema: Literal["a2a3sim.run/1"] = RUN_SCHEMA  # type: ignore[assignment]  # shadows what pydantic keeps for its old users
         version: str = Field(default_factory=simulator_version)
         program: str
         algorithm: str | None = None
@@ -301,7 +301,7 @@ with warnings.catch_warnings():
     class Report(_Record):
         """What ``--json`` prints: the command, its runs and, where it has one, its own table."""
 
-        schema: Literal["a2a3sim.report/1"] = REPORT_SCHEMA
+        schema: Literal["a2a3sim.report/1"] = REPORT_SCHEMA  # type: ignore[assignment]  # as above
         command: str
         runs: list[RunResult] = []
         rows: list[dict[str, Any]] | None = None

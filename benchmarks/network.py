@@ -23,7 +23,7 @@ from itertools import product
 import simpy
 
 from a2a3sim.engine import Engine
-from a2a3sim.models.network import Capacity, Network, Route
+from a2a3sim.models import Capacity, Network, Route
 
 RATE = 190 * 10**9
 LATENCY_PS = 2_000_000

@@ -18,12 +18,8 @@ import simpy
 
 import a2a3sim.language as pl
 from a2a3sim import DistributedConfig, RunConfig, ir
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Job
-from a2a3sim.language.host.arguments import host_tensors
-from a2a3sim.run.calls import record
-from a2a3sim.run.launch import Launch
-from a2a3sim.run.settings import resolve
+from a2a3sim.kernels import Job, find
+from a2a3sim.run import Launch, host_tensors, record, resolve
 
 REPEATS = 5
 PATTERNS = [

@@ -8,12 +8,14 @@ What a simulation cost in wall time is left out, so that equal sweeps give equal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
 from a2a3sim.experiments.conventions import algbw, busbw, size_of
 from a2a3sim.experiments.runner import Outcome
-from a2a3sim.trace.critical_path import GROUPS, summary
+from a2a3sim.trace import GROUPS, summary
 
 __all__ = ["OVERRIDES", "PARAMETERS", "Column", "columns", "row"]
 
@@ -34,15 +36,15 @@ class Column(NamedTuple):
 
 
 def _result(kind: type, *names: str) -> list[Column]:
-    return [Column(name, kind, lambda facts, name=name: getattr(facts.result, name)) for name in names]
+    return [Column(name, kind, attrgetter(f"result.{name}")) for name in names]
 
 
 def _part(kind: type, part: str, *names: str) -> list[Column]:
-    def get(facts, name):
+    def get(name: str, facts: Facts) -> Any:
         record = getattr(facts.result, part)
         return None if record is None else getattr(record, name)
 
-    return [Column(f"{part}.{name}", kind, lambda facts, name=name: get(facts, name)) for name in names]
+    return [Column(f"{part}.{name}", kind, partial(get, name)) for name in names]
 
 
 def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
@@ -122,11 +124,11 @@ _AFTER: list[Column] = [
     Column("closed_form_bytes", int, lambda facts: facts.closed_form_bytes),
     *_result(int, "barriers", "rounds"),
     *[_share(group) for group in GROUPS],
-    *[column for name in _RANK_FIELDS for column in _ranks(name, lambda use, name=name: getattr(use, name))],
+    *[column for name in _RANK_FIELDS for column in _ranks(name, attrgetter(name))],
     *[
         column
         for pipe in _PIPES
-        for column in _ranks(f"pipe_busy_ps.{pipe}", lambda use, pipe=pipe: getattr(use.pipe_busy_ps, pipe))
+        for column in _ranks(f"pipe_busy_ps.{pipe}", attrgetter(f"pipe_busy_ps.{pipe}"))
     ],
     _links("bytes", int, "max", max),
     _links("busy_ps", int, "max", max),

@@ -19,7 +19,7 @@ from a2a3sim.errors import ConfigError
 from a2a3sim.models import parameters as p
 from a2a3sim.models.platform_file import Entry, check_key, nest, read_platform, shipped
 from a2a3sim.models.quantities import Unit
-from a2a3sim.models.topology import check_overrides
+from a2a3sim.models.shape import check_overrides
 from a2a3sim.units import cycles_ps, nearest, parse_frequency
 
 __all__ = ["Parameter", "Platform", "fitting_platforms", "list_platforms", "load_platform"]
@@ -217,7 +217,7 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, Fiel
             yield f"{prefix}{name}", value, field
 
 
-def _tabled(table: dict, prefix: str) -> Iterator[tuple[str, Any, FieldInfo]]:
+def _tabled(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any, FieldInfo]]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _tabled(value, f"{prefix}{name}.")

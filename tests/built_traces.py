@@ -7,8 +7,8 @@ Moves of a pipe run one at a time. Programs are built in lock-step over ranks, s
 
 from types import SimpleNamespace
 
-from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Access, Lane, operation
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import Lane, operation
 from a2a3sim.trace.measures import RunInfo
 
 NS, US = 1_000, 1_000_000

@@ -4,9 +4,9 @@ import pytest
 from built_traces import US, info, mesh, ring, two_phase
 from rich.console import Console
 
-from a2a3sim.reports.cost_card import ClosedForm, cost_card, percent_of_bound, typical
+from a2a3sim.reports.card import ClosedForm, cost_card, percent_of_bound, typical
 from a2a3sim.reports.diff import diff, render_diff
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
 from a2a3sim.trace.measures import measure
 
 N = 4096

@@ -4,13 +4,13 @@ The builder's costs: 10 ns to issue, 1 µs latency, 1000 bytes a µs, vector ins
 100 ns per update of a signal line.
 """
 
-import time
 from types import SimpleNamespace
 
 import pytest
 from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import calls_of
 
 from a2a3sim.trace.measures import link_uses, measure
 from a2a3sim.trace.phases import phase_spans
@@ -275,7 +275,7 @@ def test_a_later_dispatch_depends_on_the_earlier():
 # ---- everything ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     ranks=st.integers(1, 5),
     steps=st.lists(
@@ -315,11 +315,7 @@ def test_a_partial_trace_is_measured_up_to_what_is_known():
     assert result.rounds == 1
 
 
-def test_measuring_a_mesh_of_64_ranks_is_quick():
+def test_measuring_a_mesh_of_64_ranks_takes_few_steps_an_operation():
     trace, about = mesh(64, 65536).trace(), info(64)
-    best = 1.0
-    for _ in range(3):
-        begin = time.process_time()
-        measure(trace, about)
-        best = min(best, time.process_time() - begin)
-    assert best < 0.3  # about 0.03 s; the margin is for a busy machine
+    count = sum(len(lane.operations) for lane in trace.lanes)
+    assert calls_of(lambda: measure(trace, about)) < 20 * count

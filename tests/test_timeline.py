@@ -133,7 +133,7 @@ def test_no_run_is_refused(tmp_path):
 
 def test_reports_import_no_matplotlib_until_they_draw():
     code = (
-        "import sys, a2a3sim.reports.timeline, a2a3sim.reports.traffic, a2a3sim.reports.cost_card\n"
+        "import sys, a2a3sim.reports.timeline, a2a3sim.reports.traffic, a2a3sim.reports.card\n"
         "sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -62,8 +62,8 @@ def command(
     )
     if json != "-":
         show(*comparison.report())
-    for path in draw(comparison, folder):
-        note(f"wrote {path}")
+    for picture in draw(comparison, folder):
+        note(f"wrote {picture}")
     for outcome in comparison.typical.values():
         saver.save(outcome.trace, outcome.result)
     if trace is not None:

@@ -56,7 +56,7 @@ def command(
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
     from a2a3sim.reports.chrome import check_trace_path, write_trace
-    from a2a3sim.reports.header import header
+    from a2a3sim.reports.heading import header
     from a2a3sim.reports.table import csv_text, hccl_lines, nccl_lines
     from a2a3sim.units import nearest, parse_size
 
@@ -89,7 +89,7 @@ def command(
         rows.append(row)
         if outcome is not None:
             saver.save(outcome.trace, outcome.result)
-        if trace is not None:
+        if trace is not None and outcome is not None:
             traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
     runs = [row.result for row in rows]
     if json == "-" or shape == "json":

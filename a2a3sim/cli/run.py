@@ -100,11 +100,11 @@ def command(
     if check:
         for line in noted(accepted, files):
             note(line)
-    if drawn:
+    if timeline is not None and drawn:
         from a2a3sim.reports.timeline import draw_timeline
 
         note(f"wrote {draw_timeline(drawn, timeline)}")
-    if traced:
+    if trace is not None and traced:
         from a2a3sim.reports.chrome import write_trace
 
         note(f"wrote {write_trace(trace, traced)}")

@@ -102,7 +102,7 @@ def command(
     if check:
         for line in noted(accepted, files):
             note(line)
-    if traced:
+    if trace is not None and traced:
         note(f"wrote {write_trace(trace, traced)}")
     if json is not None:
         print_report(json, "stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])
@@ -135,7 +135,7 @@ def _flags(platform, overrides, place, skew, fences, slow, jitter, poison) -> li
 
 def _report(done, reproduces, words: list[str]) -> Iterator[str]:
     from a2a3sim.reports.findings import finding_lines
-    from a2a3sim.reports.header import header
+    from a2a3sim.reports.heading import header
     from a2a3sim.reports.spread import spread_lines
     from a2a3sim.units import format_time
 

@@ -97,7 +97,8 @@ def command(
     for key, value in given.items():
         if value is None:
             continue
-        values.pop(TOGETHER.get(key), None)
+        if key in TOGETHER:
+            values.pop(TOGETHER[key], None)
         values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
     target = values.pop("output", None) or "sweep.csv"
     plan = Plan.of(build_sweep(values))

@@ -14,9 +14,13 @@ from a2a3sim.cli import options as o
 def command(
     kernel: Annotated[
         str,
-        typer.Argument(help="A collective (allreduce, …), a script (its arguments follow --) or a saved trace."),
+        typer.Argument(
+            help="A collective (allreduce, …), a script (its arguments follow --) or a saved trace."
+        ),
     ],
-    args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script, or more saved traces.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, or more saved traces.")
+    ] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", "--algorithm", help="From the top, all on one axis; or all.")
     ] = "mesh,two_phase",
@@ -81,7 +85,9 @@ def command(
         }  # fmt: skip
         for flag in (flag for flag, value in given.items() if value):
             raise ConfigError(f"{kernel} is a saved trace, which is not simulated again: leave {flag} away")
-        runs = [TimelineRun(record, result, name) for name, record, result in load_runs([kernel, *(args or ())])]
+        runs = [
+            TimelineRun(record, result, name) for name, record, result in load_runs([kernel, *(args or ())])
+        ]
         title = kernel
     elif timelines.is_script(kernel):
         forced = o.forced_settings(
@@ -113,8 +119,8 @@ def command(
         runs = timelines.run_kernels(kernel, names, nbytes, labels, dtype, cores, config)
         title = f"{title_of(kernel)} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
     window = timelines.window_of(first, last, runs)
-    some = timelines.shown_ranks(some, runs)
-    draw_timeline(runs, output, title + timelines.zoom_text(window, some), window, some)
+    shown = timelines.shown_ranks(some, runs)
+    draw_timeline(runs, output, title + timelines.zoom_text(window, shown), window, shown)
     results = [run.result for run in runs]
     if json != "-":
         for run in runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from a2a3sim.errors import InvalidOperationError, KernelError
 from a2a3sim.language.dynamic import dim_value
@@ -18,6 +18,7 @@ __all__ = [
     "Out",
     "Region",
     "Scalar",
+    "Subscripts",
     "Tensor",
     "Tile",
     "Window",
@@ -214,6 +215,25 @@ class Layout:
         return region
 
 
+class Subscripts(Protocol):
+    """What subscripts of a tensor do beyond views; `a2a3sim.language.kernel.subscripts` provides it.
+
+    The caller's caller is the user's line.
+    """
+
+    @staticmethod
+    def read_at(src: Tensor, offset: tuple) -> int | float | bool:
+        """The element that a subscript names."""
+
+    @staticmethod
+    def write_at(dst: Tensor, offset: tuple, value) -> None:
+        """Assign to the element that a subscript names."""
+
+    @staticmethod
+    def assign(target: Tensor, key, value) -> None:
+        """``tensor[key] = value`` with slices."""
+
+
 class Tensor:
     """A tensor in the HBM of the device on which the kernel runs.
 
@@ -226,6 +246,8 @@ class Tensor:
     """
 
     __slots__ = ("array", "dynamic", "layout", "memory")
+
+    subscripts: ClassVar[type[Subscripts]]  # handles are data; the operations say what subscripts do
 
     def __class_getitem__(cls, item) -> Annotation:
         return _annotate("distributed" if issubclass(cls, DistributedTensor) else "tensor", item)
@@ -254,23 +276,15 @@ class Tensor:
     def __getitem__(self, key):
         """A view, or the element itself if every axis has an int."""
         if full_index(key, self.layout):
-            from a2a3sim.language.kernel.scalars import (
-                read_at,  # operations need the handles, not the reverse
-            )
-
-            return read_at(self, key if isinstance(key, tuple) else (key,))
+            return self.subscripts.read_at(self, key if isinstance(key, tuple) else (key,))
         return self.viewed(self.layout.view(key))
 
     def __setitem__(self, key, value) -> None:
         """Put a tile or tensor into the part that the subscript names, or a number into one element."""
         if full_index(key, self.layout):
-            from a2a3sim.language.kernel.scalars import write_at
-
-            write_at(self, key if isinstance(key, tuple) else (key,), value)
+            self.subscripts.write_at(self, key if isinstance(key, tuple) else (key,), value)
         else:
-            from a2a3sim.language.kernel.tensors import assign
-
-            assign(self, key, value)
+            self.subscripts.assign(self, key, value)
 
     def viewed(self, layout: Layout) -> Tensor:
         """The same bytes seen through another layout."""

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import re
 from types import CellType, FunctionType
 
-__all__ = ["names_in", "rebuilt", "resolve", "scope_of", "syntax_tree"]
+__all__ = ["assigned_name", "names_in", "rebuilt", "resolve", "scope_of", "syntax_tree"]
+
+_ASSIGNED = re.compile(r"^\s*(\w+)\s*(?::[^=]+)?=[^=]")
+
+
+def assigned_name(frame) -> str | None:
+    """The name that the caller's line assigns to, for reports."""
+    match = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+    return match.group(1) if match else None
 
 
 def names_in(code) -> set[str]:

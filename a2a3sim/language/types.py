@@ -10,30 +10,10 @@ import numpy as np
 from a2a3sim.errors import InvalidOperationError
 
 __all__ = [
-    "BF16",
-    "BOOL",
-    "DTYPES",
-    "FP16",
-    "FP32",
-    "INDEX",
-    "INT8",
-    "INT16",
-    "INT32",
-    "INT64",
-    "TASK_ID",
-    "UINT8",
-    "UINT32",
-    "AtomicType",
-    "DataType",
-    "FunctionType",
-    "Level",
-    "MemorySpace",
-    "NotifyOp",
-    "ReduceOp",
-    "Role",
-    "WaitCmp",
-    "as_dtype",
-]
+    "BF16", "BOOL", "DTYPES", "FP16", "FP32", "INDEX", "INT8", "INT16", "INT32", "INT64", "TASK_ID",
+    "UINT8", "UINT32", "AtomicType", "DataType", "FunctionType", "Level", "MemorySpace", "NotifyOp",
+    "ReduceOp", "Role", "WaitCmp", "as_dtype",
+]  # fmt: skip
 
 
 class DataType:

@@ -20,7 +20,7 @@ from pathlib import Path
 from a2a3sim.errors import ConfigError
 from a2a3sim.files import write_whole
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_spans
 

@@ -106,7 +106,7 @@ def _add_lane(view: RankLanes, lane, first: int, last: int) -> None:
                     )
             continue
         waiting = False
-        if what in ("notify", "issue") or UNKNOWN in (op.start, op.end):
+        if what in (None, "notify", "issue") or UNKNOWN in (op.start, op.end):
             continue
         start, end = op.start - first, op.end - first
         strong = (start, end)
@@ -156,7 +156,7 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
 
     first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
-    level = {entry: k for k, entry in enumerate(_TELLING)}
+    level: dict[tuple[str | None, bool], int] = {entry: k for k, entry in enumerate(_TELLING)}
 
     def paint(strip, what, start: int, end: int) -> None:
         if end > start:

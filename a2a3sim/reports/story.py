@@ -11,7 +11,7 @@ from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.chapters import Act, Barrier, PathPart, acts, barriers, path_parts, publications
 from a2a3sim.reports.findings import finding_lines, verdict_lines
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
 from a2a3sim.result import RunResult
 from a2a3sim.trace.critical_path import summary
 from a2a3sim.trace.record import Site, Trace, resolve_site

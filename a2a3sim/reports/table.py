@@ -120,8 +120,8 @@ def nccl_lines(rows: Sequence[PerfRow], head: str = "") -> Iterator[str]:
         yield f"# Avg bus bandwidth {name}: {sum(own) / len(own) / 1e9:.4g} GB/s"
     yield "# What bound it:"
     for name in algorithms:
-        own = [r for r in rows if r.algorithm == name]
-        for row in dict.fromkeys((own[0], own[len(own) // 2], own[-1])):
+        its = [r for r in rows if r.algorithm == name]
+        for row in dict.fromkeys((its[0], its[len(its) // 2], its[-1])):
             yield f"#   {name} {row.size} B: {what_bound_it(row.result)}"
 
 

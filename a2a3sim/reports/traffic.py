@@ -91,7 +91,7 @@ def draw_traffic(
         points: the measurements, of any number of algorithms and ranks.
         matrices: the runs whose pairs are shown, usually one per algorithm.
         payload: N, bytes per rank.
-        header: `a2a3sim.reports.header.header` of one of the runs.
+        header: `a2a3sim.reports.heading.header` of one of the runs.
         forms: what the measurements are held against.
         measured_on: the machine of the measurements, where it is not the header's.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from a2a3sim.collector import collector_paused
 from a2a3sim.config import RunConfig
@@ -80,7 +81,9 @@ def run_call(
     if current_kernel() is not None:
         raise A2A3Error(f"{program.name} cannot be run from inside a kernel: call it from the host")
     labels, sub_workers = program.devices(config)
-    settings = resolve(config, len(labels))
+    current = current_session()
+    fabrics = program.fabrics if current is None else current.fabrics
+    settings = replace(resolve(config, len(labels)), fabrics=fabrics)
     if settings.poison and not settings.timing_only:
         arguments.poison(POISON)
 
@@ -89,7 +92,6 @@ def run_call(
             entry, program.owner, arguments.handles, len(labels), sub_workers, overrides, arguments.torch
         )
 
-    current = current_session()
     call = None
     if golden is not None or (current is not None and current.keep_calls):
         call = Call(program.name, arguments, recorded, settings, residence, golden)

@@ -18,9 +18,10 @@ from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import Platform, load_platform
 from a2a3sim.models.topology import build_topology
 from a2a3sim.run.delays import Delay, parse_delays
+from a2a3sim.run.fabrics import Fabrics
 from a2a3sim.units import parse_time
 
-__all__ = ["Session", "Settings", "resolve", "session"]
+__all__ = ["Session", "Settings", "current_session", "resolve", "session"]
 
 _ENVIRONMENT = "A2A3SIM_PLATFORM"  # for scripts that are started on their own
 
@@ -48,6 +49,7 @@ class Settings:
     atol: float | None
     jitter: Fraction = Fraction(1)
     delays: tuple[Delay, ...] = ()
+    fabrics: Fabrics = field(default_factory=Fabrics, compare=False, repr=False)
 
     def topology(self):
         """The platform's links and routes; runs on equal machines share them."""
@@ -79,6 +81,7 @@ class Session:
         suppressions: which findings are accepted (`a2a3sim.checks.suppressions.Suppressions`); None: those that the
             source says.
         explains: find out why a result differs from its golden, by repetitions.
+        fabrics: what its runs on equal machines share.
     """
 
     forced: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class Session:
     keep_calls: bool = False
     suppressions: Any = None
     explains: bool = True
+    fabrics: Fabrics = field(default_factory=Fabrics, repr=False)
 
 
 _session: ContextVar[Session | None] = ContextVar("a2a3sim session", default=None)

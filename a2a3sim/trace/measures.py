@@ -14,8 +14,9 @@ from typing import Any
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.models.ub import peak_usage
 from a2a3sim.result import RunResult
+from a2a3sim.trace.barriers import barrier_count
 from a2a3sim.trace.critical_path import critical_path
-from a2a3sim.trace.phases import barrier_count, phase_spans, phase_union
+from a2a3sim.trace.phases import phase_spans, phase_union
 from a2a3sim.trace.rounds import round_count
 
 __all__ = ["RunInfo", "link_uses", "measure", "pair_traffic", "rank_uses", "run_span"]

@@ -14,11 +14,11 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
+from a2a3sim.models.bottleneck import OVER, Flow
 from a2a3sim.models.capacity import Capacity, CapacityUse
 from a2a3sim.models.fabric import Path
-from a2a3sim.models.memory import Memory
-from a2a3sim.models.network import Flow
-from a2a3sim.models.operation import Access, Lane, Operation, operation
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import Lane, Operation, operation
 
 __all__ = ["pack", "unpack"]
 
@@ -192,16 +192,19 @@ def unpack(
     )
     accesses = list(access)
     cuts = list(zip(columns["flow cut"], listed("flow bottleneck", words), strict=True))
-    flows = [
-        _flow(*row)
-        for row in zip(
-            *(columns[f"flow {name}"] for name in ("nbytes", "start", "finish")),
-            _rows(cuts, columns["flow cuts length"]),
-            strict=True,
-        )
-    ]
     limits = [Capacity(*row) for row in header["limits"]]
     paths = [_path(limits, *row) for row in header["paths"]]
+    taken = dict(zip(columns["flow"], columns["path"], strict=True))
+    flows = [
+        _flow(paths[taken[k]], *row)
+        for k, row in enumerate(
+            zip(
+                *(columns[f"flow {name}"] for name in ("nbytes", "start", "finish")),
+                _rows(cuts, columns["flow cuts length"]),
+                strict=True,
+            )
+        )
+    ]
     values: dict[str, list[Any]] = {name: columns[name] for name in _NUMBERS}
     values |= {name: listed(name, words) for name in _WORDS}
     values |= {name: listed(name, known) for name in _OPERATIONS}
@@ -257,10 +260,16 @@ def _memory(fields: list[Any], buffer: Any, signal: bool, cell_shape: list[int] 
     return memory
 
 
-def _flow(nbytes: int, start: int, finish: int, cuts: list[Any]) -> Flow:
-    flow = Flow(nbytes, None, start, None, None, 0)
-    flow.finish, flow.cuts = finish, cuts
+def _flow(path: Path, nbytes: int, start: int, finish: int, cuts: list[Any]) -> Flow:
+    if path.route is None:
+        raise ValueError("a flow must take a path that something limits")
+    flow = Flow(nbytes, path.route, start, _over, None, 0)
+    flow.finish, flow.cuts, flow.bottleneck = finish, cuts, OVER
     return flow
+
+
+def _over(_: Flow) -> None:
+    """Nobody waits for the end of a flow that is read from a file."""
 
 
 def _path(

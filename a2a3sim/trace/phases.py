@@ -1,7 +1,6 @@
-"""Barriers and phases: where a core stops for others, and what it does in between.
+"""Phases: what a core does between two stretches of synchronisation.
 
-A barrier is a maximal run of consecutive waits of one core. A phase is what a rank does between two
-barriers, called ``phase k`` after the barriers before it, unless the program names it.
+A phase is called ``phase k`` after the stretches before it, unless the program names it.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.trace.barriers import by_core
+from a2a3sim.trace.kinds import KINDS, remote
 
-__all__ = ["Span", "barrier_count", "phase_spans", "phase_union"]
+__all__ = ["Span", "phase_spans", "phase_union"]
 
-# Neither moves nor computes anything, so none of them ends a run of waits.
-_TRANSPARENT = frozenset({"phase", "sync_all", "fence", "drain"})
-_SYNCHRONISE = frozenset({"wait", "sync_all"})
-_SIGNAL = frozenset({"notify", "fence", "drain"})
+_SYNCHRONISE = frozenset(kind.name for kind in KINDS.values() if kind.synchronises)
+_SIGNAL = frozenset(kind.name for kind in KINDS.values() if kind.signal)
 
 
 class Span(NamedTuple):
@@ -27,32 +26,6 @@ class Span(NamedTuple):
     start: int
     end: int
     remote_bytes: int
-
-
-def _by_core(lanes) -> list[list]:
-    cores: dict[tuple[int, int], list] = {}
-    for lane in sorted(lanes, key=lambda lane: (lane.start, lane.index)):
-        cores.setdefault((lane.rank, lane.core), []).append(lane)
-    return [cores[key] for key in sorted(cores)]
-
-
-def barrier_count(lanes) -> int:
-    """Maximal runs of consecutive waits, of the core that has most of them."""
-    most = 0
-    for core in _by_core(lanes):
-        runs = 0
-        for lane in core:
-            waiting = False
-            for op in lane.operations:
-                kind = op.kind
-                if kind == "wait":
-                    if not waiting:
-                        runs += 1
-                        waiting = True
-                elif waiting and kind not in _TRANSPARENT:
-                    waiting = False
-        most = max(most, runs)
-    return most
 
 
 class _Open:
@@ -77,7 +50,7 @@ def phase_spans(lanes, visit: Callable | None = None) -> list[Span]:
         visit: called with (name of the phase, operation) for each operation that belongs to one.
     """
     spans: list[Span] = []
-    for core in _by_core(lanes):
+    for core in by_core(lanes):
         number = 1
         for lane in core:
             if lane.operations and lane is not core[0]:
@@ -121,7 +94,7 @@ def _lane_spans(lane, number: int, spans: list[Span], visit=None) -> int:
         phase.end = max(phase.end, op.end)
         if visit is not None:
             visit(phase.name, op)
-        if op.peer is not None and op.peer != rank and op.drained >= 0:
+        if remote(op) and op.drained >= 0:
             phase.remote += op.nbytes
     spans += [Span(p.name, rank, p.start, p.end, p.remote) for p in found]
     return number

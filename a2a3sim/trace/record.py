@@ -5,7 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import NamedTuple
 
 from a2a3sim.collector import collector_paused
@@ -99,9 +101,6 @@ class Trace:
         return resolve_site(op.site)
 
 
-_cache: dict[tuple, Site] = {}
-
-
 def resolve_site(site) -> Site:
     """File, line, source text and function of a (code object, instruction offset) pair.
 
@@ -110,18 +109,18 @@ def resolve_site(site) -> Site:
     code, lasti = site
     if isinstance(code, Site):
         return code
-    # Code objects are equal whatever file they come from.
-    key = (code, lasti, code.co_filename)
-    found = _cache.get(key)
-    if found is None:
-        line = code.co_firstlineno
-        for start, end, number in code.co_lines():
-            if start <= lasti < end and number is not None:
-                line = number
-                break
-        path = os.path.normpath(code.co_filename)
-        source = linecache.getline(path, line).strip()
-        relative = os.path.relpath(path) if os.path.exists(path) else path
-        shown = path if relative.startswith("..") else relative
-        found = _cache[key] = Site(shown.replace(os.sep, "/"), line, source, code.co_name)
-    return found
+    return _resolved(code, lasti, code.co_filename)  # code objects are equal whatever file they come from
+
+
+@lru_cache(maxsize=1 << 14)
+def _resolved(code: CodeType, lasti: int, file: str) -> Site:
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            line = number
+            break
+    path = os.path.normpath(file)
+    source = linecache.getline(path, line).strip()
+    relative = os.path.relpath(path) if os.path.exists(path) else path
+    shown = path if relative.startswith("..") else relative
+    return Site(shown.replace(os.sep, "/"), line, source, code.co_name)

@@ -4,8 +4,8 @@ import pytest
 
 from a2a3sim.checks.happens_before.from_trace import check, forms_used, program_of
 from a2a3sim.checks.happens_before.history import HistoryState
-from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Access, Lane, operation
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import Lane, operation
 from a2a3sim.trace.record import Trace
 
 

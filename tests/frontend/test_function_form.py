@@ -8,7 +8,8 @@ import a2a3sim.language.distributed as pld
 from a2a3sim import DistributedConfig, RunConfig
 from a2a3sim.errors import InvalidOperationError, ParserTypeError
 from a2a3sim.language.host.program import Program
-from a2a3sim.run.compiled import CompiledProgram, DistributedCompiledProgram
+from a2a3sim.run.compile import DistributedCompiledProgram
+from a2a3sim.run.compiled import CompiledProgram
 
 from .programs import MACHINE, copy_tile, floats
 

@@ -46,16 +46,15 @@ def failure_findings(errors) -> list[Finding]:
 def _finding(error) -> Finding:
     """Kind, place and message of an error; ``program`` where it is the program's own exception or misuse."""
     message = str(error.args[0]) if error.args else str(error)
-    site = getattr(error, "site", None)
-    if site is not None:
-        place = resolve_site(site)
+    if error.site is not None:
+        place = resolve_site(error.site)
         rank = error.lane.rank
         where = Site(file=place.file, line=place.line, source=place.source, rank=rank)
         text = message.partition(f"rank {rank}: ")[2] or message
     else:
         where = _stated_place(error)
         rank = where.rank if where is not None else None
-        prefix = getattr(error, "place", "") + (f"{error.who}: " if getattr(error, "who", "") else "")
+        prefix = error.place + (f"{error.who}: " if error.who else "")
         text = message.removeprefix(prefix)
     start, kind = next((item for item in _KINDS.items() if text.startswith(item[0])), ("", "program"))
     return Finding(
@@ -68,10 +67,10 @@ def _finding(error) -> Finding:
 
 
 def _stated_place(error) -> Site | None:
-    match = _PLACE.match(getattr(error, "place", ""))
+    match = _PLACE.match(error.place)
     if match is None:
         return None
-    rank = _RANK.search(getattr(error, "who", ""))
+    rank = _RANK.search(error.who)
     file, line = match["file"], int(match["line"])
     return Site(
         file=file,

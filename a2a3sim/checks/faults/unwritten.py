@@ -6,7 +6,7 @@ import numpy as np
 
 from a2a3sim.checks.extent import Extent
 from a2a3sim.checks.wording import plural
-from a2a3sim.language.host.arguments import HostTensor
+from a2a3sim.language.host_handles import HostTensor
 from a2a3sim.result import Finding, Site
 from a2a3sim.trace.record import resolve_site
 

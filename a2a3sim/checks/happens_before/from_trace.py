@@ -35,7 +35,7 @@ def check(
         joined: all devices have finished a call of the worker before any starts the next.
         granule: bytes of which addresses and lengths of transfers should be multiples, or None.
     """
-    with collector_paused():  # the many records made here hold no cycles
+    with collector_paused():
         last = None if joined or history is None or history.last is None else history.last.trace
         options = Options(kept, set_writes_line, granule, frozenset(map(trace.place, trace.builtins)))
         return check_program(program_of(trace, last), history, options, None if joined else trace)

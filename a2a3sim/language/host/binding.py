@@ -8,8 +8,7 @@ from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.annotations import Parameter
 from a2a3sim.language.dynamic import dim_value, unify
 from a2a3sim.language.handles import Annotation, DistributedTensor, Layout, Tensor, Tile, row_major
-from a2a3sim.language.host.arguments import HostTensor
-from a2a3sim.language.host.recording import WindowView
+from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel.device_int import DeviceInt, device_int
 
 __all__ = ["bind_arguments"]

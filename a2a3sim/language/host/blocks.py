@@ -12,8 +12,7 @@ from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.language.context import current
 from a2a3sim.language.dynamic import bound, present_bindings
 from a2a3sim.language.handles import Tensor
-from a2a3sim.language.host.arguments import HostTensor
-from a2a3sim.language.host.recording import WindowView
+from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel.arrays import Array
 from a2a3sim.language.types import Level, Role
 

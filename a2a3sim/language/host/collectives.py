@@ -27,7 +27,7 @@ from a2a3sim.language.host.collective_extents import check_extents
 from a2a3sim.language.host.collective_rules import OMITTED, OWN, Call, check_call
 from a2a3sim.language.host.collective_task import Collective
 from a2a3sim.language.host.functions import Function
-from a2a3sim.language.host.recording import WindowView
+from a2a3sim.language.host_handles import WindowView
 from a2a3sim.language.source import syntax_tree
 from a2a3sim.language.types import INT32, ReduceOp
 from a2a3sim.trace.record import resolve_site
@@ -232,7 +232,7 @@ def _run_at(context, site, kernel: Function, args):
     try:
         return kernel.run(None, bind_arguments(kernel, args))
     except A2A3Error as error:
-        if getattr(error, "site", None) is None:
+        if error.site is None:
             error.site, error.lane = context.site, context.lane
         raise
     finally:

@@ -9,7 +9,7 @@ import numpy as np
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Layout, row_major
-from a2a3sim.language.host.arguments import HostBuffer, HostTensor
+from a2a3sim.language.host_handles import HostBuffer, HostTensor
 from a2a3sim.language.types import DataType
 
 __all__ = ["DeviceTensor", "StackedDeviceTensor"]

@@ -5,19 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from a2a3sim.language.operations import arguments
+
 __all__ = ["directions"]
 
-# Which parameter of an operation is written: its position and its keyword.
-_WRITES = {
-    "store": (2, "output_tensor"),
-    "assemble": (0, "target"),
-    "write": (0, "dst"),
-    "put": (0, "dst"),
-    "get": (0, "dst"),
-    "remote_store": (1, "target"),
-}
-# Signals order ranks, not the tasks of one device.
-_SIGNALS = {"notify": (0, "target"), "wait": (0, "signal"), "defer_wait": (0, "signal")}
+_WRITES = arguments("writes")
+_SIGNALS = arguments("signal")
 
 
 def _operand(call: ast.Call, position: int, keyword: str) -> ast.expr | None:

@@ -6,6 +6,7 @@ cores, called in a kernel it is plain code.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from sys import _getframe
 from types import ModuleType
@@ -14,12 +15,11 @@ from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxErr
 from a2a3sim.language.annotations import read_signature
 from a2a3sim.language.context import current
 from a2a3sim.language.dynamic import bound
-from a2a3sim.language.host.arguments import HostTensor
 from a2a3sim.language.host.binding import bind_arguments
 from a2a3sim.language.host.outline import outlined
-from a2a3sim.language.host.recording import WindowView
 from a2a3sim.language.host.rules import check_host_body
-from a2a3sim.language.source import names_in, scope_of
+from a2a3sim.language.host_handles import HostTensor, WindowView
+from a2a3sim.language.source import names_in, resolve, scope_of
 
 __all__ = ["Function"]
 
@@ -95,6 +95,13 @@ class Function:
                     found[id(value)] = value
         return sorted(found.values(), key=lambda f: f.name)
 
+    def _callee(self, expression: ast.expr, scope: dict) -> Function | None:
+        """The function of the program that an expression of its body names."""
+        if isinstance(expression, ast.Attribute) and ast.unparse(expression.value) == "self":
+            return self.siblings.get(expression.attr)
+        found = resolve(expression, scope)
+        return found if isinstance(found, Function) else None
+
     def orchestrates(self) -> bool:
         """Whether it calls kernels or opens blocks, directly or through inline functions."""
         if names_in(self.fn.__code__) & _ORCHESTRATES:
@@ -148,7 +155,7 @@ class Function:
         args, bindings = bound_args
         body = self._body
         if body is None:
-            body = self._body = outlined(self.fn, self.siblings)
+            body = self._body = outlined(self.fn, self._callee)
         with bound(bindings):
             return body(owner, *args) if self.method else body(*args)
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import linecache
-import re
 from sys import _getframe
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.language.dynamic import Dim, dim_value
 from a2a3sim.language.handles import Layout, row_major
-from a2a3sim.language.host.recording import WindowBuffer, WindowView, host_context
+from a2a3sim.language.host.recording import host_context
+from a2a3sim.language.host_handles import WindowBuffer, WindowView
+from a2a3sim.language.source import assigned_name
 from a2a3sim.language.types import as_dtype
 
 __all__ = ["alloc_window_buffer", "window", "world_size"]
-
-_ASSIGNED = re.compile(r"^\s*(\w+)\s*(?::[^=]+)?=[^=]")
-
-
-def assigned_name(frame) -> str | None:
-    """The name that the caller's line assigns to, for reports."""
-    match = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
-    return match.group(1) if match else None
 
 
 def world_size() -> int:

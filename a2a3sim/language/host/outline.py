@@ -9,9 +9,12 @@ run zero times.
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from a2a3sim.errors import ParserSyntaxError
+from a2a3sim.language.host import blocks
 from a2a3sim.language.host.directions import directions
+from a2a3sim.language.kernel import loops
 from a2a3sim.language.source import names_in, rebuilt, resolve, scope_of, syntax_tree
 from a2a3sim.locate import shown
 
@@ -20,11 +23,12 @@ __all__ = ["outlined"]
 _OPEN, _LOCALS, _UNBOUND = "__a2a3sim_open", "__a2a3sim_locals", "__a2a3sim_unbound"
 
 
-def outlined(fn, siblings=None):
+def outlined(fn, callee=None):
     """``fn`` with its blocks made functions; ``fn`` itself if it has none or its source is not at hand.
 
     Args:
-        siblings: the functions that ``self`` has in the class form.
+        callee: from a call's function expression and the names in scope to the `Function` of the program that
+            it names, or None.
 
     Raises:
         ParserSyntaxError: a block that leaves by return, break or continue.
@@ -35,13 +39,11 @@ def outlined(fn, siblings=None):
     node = syntax_tree(fn)
     if node is None:
         return fn
-    from a2a3sim.language.host.blocks import UNBOUND, open_block
-
-    rewriter = _Rewriter(fn, node, siblings or {})
+    rewriter = _Rewriter(fn, node, callee)
     node.body = rewriter.statements(node.body)
     if not rewriter.count:
         return fn
-    return rebuilt(fn, node, {_OPEN: open_block, _LOCALS: locals, _UNBOUND: UNBOUND})
+    return rebuilt(fn, node, {_OPEN: blocks.open_block, _LOCALS: locals, _UNBOUND: blocks.UNBOUND})
 
 
 def _load(name: str) -> ast.Name:
@@ -76,13 +78,10 @@ class _Rewriter:
         count: how many places were changed.
     """
 
-    def __init__(self, fn, node: ast.FunctionDef, siblings) -> None:
-        from a2a3sim.language.host import blocks
-        from a2a3sim.language.kernel import loops
-
+    def __init__(self, fn, node: ast.FunctionDef, callee=None) -> None:
         self.fn = fn
-        self.siblings = siblings
         self.scope = scope_of(fn)
+        self.callee = None if callee is None else partial(callee, scope=self.scope)
         self.at = blocks.at
         self.loops = (loops.pl_range, loops.parallel, loops.unroll)
         self.carry = loops.yield_
@@ -110,7 +109,7 @@ class _Rewriter:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in inside
         }
         outs = _names(block.body, ast.Store) & self.locals & outside
-        reads, writes = directions(block.body, self._callee)
+        reads, writes = directions(block.body, self.callee)
         return tuple(
             tuple(sorted(names)) for names in (loaded, outs, reads & self.locals, writes & self.locals)
         )
@@ -228,14 +227,6 @@ class _Rewriter:
             ast.copy_location(new, block)
             ast.fix_missing_locations(new)
         return found
-
-    def _callee(self, func: ast.expr):
-        from a2a3sim.language.host.functions import Function
-
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
-            return self.siblings.get(func.attr)
-        found = resolve(func, self.scope)
-        return found if isinstance(found, Function) else None
 
     def _check_exits(self, block: ast.With, body: list[ast.stmt], in_loop: bool) -> None:
         for statement in body:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,65 +17,11 @@ from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxErr
 from a2a3sim.language.context import current
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Layout, row_major
-from a2a3sim.language.host.arguments import HostBuffer, HostTensor
 from a2a3sim.language.host.collective_task import Collective, domains_of
 from a2a3sim.language.host.tasks import HostTask, check_sub_worker_arguments
-from a2a3sim.language.types import INT32, DataType
+from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowBuffer, WindowView
 
-__all__ = ["Dispatch", "HostContext", "Recording", "WindowBuffer", "WindowView", "host_context"]
-
-
-class WindowBuffer:
-    """A window allocated by the host body: ``nbytes`` on each rank of a domain that is inferred later."""
-
-    __slots__ = ("devices", "dtypes", "index", "name", "nbytes", "viewed")
-
-    def __init__(self, index: int, name: str, nbytes: int) -> None:
-        self.index = index
-        self.name = name
-        self.nbytes = nbytes
-        self.viewed = False
-        self.dtypes: set[DataType] = set()  # of its views
-        self.devices: tuple[int, ...] = ()
-
-    @property
-    def signal(self) -> bool:
-        """It may hold signal cells, which start at zero whatever fresh memory is filled with."""
-        return self.dtypes <= {INT32}
-
-    def __repr__(self) -> str:
-        return f"<window buffer {self.name}, {self.nbytes} B per rank>"
-
-
-class WindowView:
-    """``pld.window(buffer, shape, dtype=)``: a typed view that dispatches take as an argument.
-
-    Attributes:
-        origin: what made it; collectives of the host body take views made by ``pld.window`` only.
-    """
-
-    __slots__ = ("buffer", "layout", "origin")
-
-    def __init__(self, buffer: WindowBuffer, layout: Layout, origin: str = "pld.window") -> None:
-        self.buffer = buffer
-        self.layout = layout
-        self.origin = origin
-
-    @property
-    def shape(self) -> list[int]:
-        """Extents in elements."""
-        return list(self.layout.shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """Element type."""
-        return self.layout.dtype
-
-    def __getitem__(self, key) -> WindowView:
-        return WindowView(self.buffer, self.layout.view(key), "a subscript")
-
-    def __repr__(self) -> str:
-        return f"<window {self.layout.name} {self.shape} {self.dtype!r}>"
+__all__ = ["Dispatch", "HostContext", "Recording", "host_context"]
 
 
 @dataclass(slots=True)
@@ -82,7 +29,7 @@ class Dispatch:
     """One function on one device, as the host body asked for it."""
 
     index: int
-    function: object  # a2a3sim.language.host.functions.Function, or a block
+    function: Any  # a2a3sim.language.host.functions.Function, or a block
     owner: object  # the program object that is `self` in the class form, or None
     args: tuple
     device: int

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.host.arguments import HostTensor
+from a2a3sim.language.host_handles import HostTensor
 
 __all__ = ["HostTask", "check_sub_worker_arguments", "host_view"]
 
@@ -23,9 +24,9 @@ class HostTask:
     """
 
     index: int
-    function: object
+    function: Any
     args: tuple
-    body: object
+    body: Any
     site: tuple | None = None
 
     def accesses(self) -> list[tuple]:

@@ -10,6 +10,7 @@ from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import device_context, kernel_context
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
+from a2a3sim.language.kernel.tensors import mapped
 from a2a3sim.language.types import DataType, as_dtype
 
 __all__ = ["cast", "convert"]
@@ -40,8 +41,6 @@ def cast(x, target_type, mode="round"):
     if isinstance(x, Tile):
         return _cast_tile(kernel_context(what), site, x, target, mode)
     if isinstance(x, Tensor):
-        from a2a3sim.language.kernel.tensors import mapped
-
         return mapped(
             device_context(what),
             site,

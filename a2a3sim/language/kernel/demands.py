@@ -16,20 +16,12 @@ from a2a3sim.language.context import KernelContext
 from a2a3sim.language.handles import Region, Tensor, Tile
 from a2a3sim.language.kernel import undefined
 from a2a3sim.language.types import INT32
-from a2a3sim.models.operation import Access, Move, Operation, Signal, Vector
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import Move, Operation, Signal, Vector
 
 __all__ = [
-    "copy",
-    "empty",
-    "fill",
-    "load",
-    "notify",
-    "read_scalar",
-    "store",
-    "vector",
-    "wait",
-    "write_scalar",
-]
+    "copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar",
+]  # fmt: skip
 
 
 _new = tuple.__new__  # a NamedTuple's own constructor costs more than the operation's arithmetic
@@ -49,13 +41,13 @@ def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple =
         KernelError: the tile alone exceeds UB.
     """
     core = ctx.core
-    limit = core.costs.ub
+    limit = core.ub.limit
     if op.makes > limit:
         raise KernelError(
             f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {op.makes} B, but UB holds "
             f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
-    tile.life = core.take_space(op, op.makes, operands)
+    tile.life = core.ub.take(op, op.makes, operands)
 
 
 def _check_row(ctx: KernelContext, kind: str, shape, dtype) -> None:
@@ -78,13 +70,23 @@ def _nbytes(shape, dtype) -> int:
 
 
 def load(
-    ctx: KernelContext, site, kind: str, tensor: Tensor, region: Region, shape, peer: int | None
+    ctx: KernelContext,
+    site,
+    kind: str,
+    tensor: Tensor,
+    region: Region,
+    shape,
+    peer: int | None,
+    staging: list[tuple[Tile, Operation]] | None = None,
+    turn: int = 0,
 ) -> Tile:
     """MTE2: a rectangle of global memory, local or (``peer`` given) remote, becomes a tile.
 
     Args:
         region: what is read.
         shape: the tile's allocated extents; larger than the region where only part of it is valid.
+        staging: of a copy, the tiles that its chunks have gone through so far and the stores that empty them.
+        turn: the chunk in ``staging`` whose place this one takes; negative if it has a new tile.
     """
     op = Move(ctx.lane, kind, "MTE2", ctx.site or site)
     memory = tensor.memory
@@ -101,30 +103,30 @@ def load(
     array = tensor.array
     if array is not None:
         index = region.index
-        if valid == shape:
+        filled = None if valid == shape else tuple(slice(0, v) for v in valid)
 
-            def take():
+        def take():
+            if filled is None:
                 tile.data = array[index].reshape(shape).copy()
-                if memory.written is not None:
-                    tile.holes = undefined.taken(tensor, region, shape, valid)
-        else:
-            whole = tuple(slice(0, v) for v in valid)
-
-            def take():
-                data = np.zeros(shape, dtype.numpy)
-                data[whole] = array[index].reshape(valid)
-                tile.data = data
-                if memory.written is not None:
-                    tile.holes = undefined.taken(tensor, region, shape, valid)
+            else:
+                tile.data = np.zeros(shape, dtype.numpy)
+                tile.data[filled] = array[index].reshape(valid)
+            if memory.written is not None:
+                tile.holes = undefined.taken(tensor, region, shape, valid)
 
         op.work = take
-    if ctx.row is not None:
+    if staging is None and ctx.row is not None:
         _check_row(ctx, kind, shape, dtype)
-    op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
+    if staging is None or turn < 0:
+        op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
+        if ctx.limited:
+            _take_space(ctx, op, tile)
+    else:
+        before, op.staged = staging[turn]
+        tile.life = before.life
     core = ctx.core
     if ctx.limited:
-        _take_space(ctx, op, tile)
-        core.use_tiles(op, (tile.life,))
+        core.ub.use(op, (tile.life,))
     core.issue(op)
     return tile
 
@@ -138,8 +140,13 @@ def store(
     region: Region,
     peer: int | None,
     add: bool,
-) -> None:
-    """MTE3: a tile's valid part goes to a rectangle of global memory, replacing or adding."""
+    holds: bool = True,
+) -> Operation:
+    """MTE3: a tile's valid part goes to a rectangle of global memory, replacing or adding.
+
+    Args:
+        holds: the next statement waits until a window's bytes are visible, where the run's fences say so.
+    """
     op = Move(ctx.lane, kind, "MTE3", ctx.site or site)
     memory = tensor.memory
     op.writes = _accesses(memory, region)
@@ -151,10 +158,11 @@ def store(
     op.work = _deposit(ctx, op, tile, tensor, region, add)
     core = ctx.core
     if ctx.limited:
-        core.use_tiles(op, (tile.life,))
+        core.ub.use(op, (tile.life,))
     core.issue(op)
-    if ctx.strict and (memory.kind == "window"):
+    if holds and ctx.strict and memory.kind == "window":
         core.hold(op)
+    return op
 
 
 def _deposit(
@@ -235,7 +243,7 @@ def vector(
     if ctx.limited:
         lives = tuple([t.life for t in operands])
         _take_space(ctx, op, tile, lives)
-        core.use_tiles(op, (*lives, tile.life))
+        core.ub.use(op, (*lives, tile.life))
     core.issue(op)
     return tile
 
@@ -255,7 +263,7 @@ def empty(ctx: KernelContext, site, shape, dtype) -> Tile:
     if ctx.row is not None:
         _check_row(ctx, "pl.tile.create", shape, dtype)
     op.makes = _nbytes(shape, dtype)
-    if ctx.core.costs.ub is not None:
+    if ctx.limited:
         _take_space(ctx, op, tile)
     ctx.core.mark(op)
     return tile
@@ -265,8 +273,10 @@ def copy(
     ctx: KernelContext,
     site,
     kind: str,
-    source: tuple[Tensor, Region, int | None],
-    target: tuple[Tensor, Region, int | None],
+    source: Tensor,
+    source_peer: int | None,
+    target: Tensor,
+    target_peer: int | None,
     chunks,
     pipelined: bool,
     add: bool,
@@ -279,59 +289,15 @@ def copy(
     Args:
         chunks: list of (source region, target region, staging shape).
     """
-    core, fabric = ctx.core, ctx.machine.fabric
-    src, _, src_peer = source
-    dst, _, dst_peer = target
-    load_path = fabric.load(ctx.device, src.memory.device)
-    store_path = fabric.store(ctx.device, dst.memory.device)
-    site = ctx.site or site
-    in_tile: list[Operation] = []  # stores that still hold a staging tile
-    life_of: list = []
+    staging: list[tuple[Tile, Operation]] = []
     tiles = 2 if pipelined else 1
-    limited = core.costs.ub is not None
-    for k, (src_region, dst_region, shape) in enumerate(chunks):
-        take = Move(ctx.lane, kind, "MTE2", site)
-        take.reads = _accesses(src.memory, src_region)
-        take.nbytes, take.peer, take.path = src_region.nbytes, src_peer, load_path
-        tile = Tile(shape, src.layout.dtype, take)
-        if k < tiles:
-            take.makes = _nbytes(shape, tile.dtype)
-            if limited:
-                _take_space(ctx, take, tile)
-                life_of.append(tile.life)
-        elif limited:
-            tile.life = life_of[k % tiles]
-        give = Move(ctx.lane, kind, "MTE3", site)
-        give.writes = _accesses(dst.memory, dst_region)
-        give.nbytes, give.peer, give.path, give.atomic = dst_region.nbytes, dst_peer, store_path, add
-        give.deps = give.operands = (take,)
-        if src.array is not None:
-            take.work = _take(tile, src, src_region, shape)
-        give.work = _deposit(ctx, give, tile, dst, dst_region, add)
-        if k >= tiles:
-            take.staged = in_tile[k - tiles]
-        if limited:
-            core.use_tiles(take, (tile.life,))
-        core.issue(take)
-        if limited:
-            core.use_tiles(give, (tile.life,))
-        core.issue(give)
-        in_tile.append(give)
+    for k, (from_, to, shape) in enumerate(chunks):
+        tile = load(ctx, site, kind, source, from_, shape, source_peer, staging, k - tiles)
+        staging.append((tile, store(ctx, site, kind, tile, target, to, target_peer, add, holds=False)))
     if ctx.strict:
         # With several moves in flight a small last chunk may be there before the one ahead of it.
-        for give in reversed(in_tile):
-            core.hold(give)
-
-
-def _take(tile: Tile, src: Tensor, region: Region, shape) -> Callable:
-    index, array, memory = region.index, src.array, src.memory
-
-    def take():
-        tile.data = array[index].reshape(shape).copy()
-        if memory.written is not None:
-            tile.holes = undefined.taken(src, region, shape, shape)
-
-    return take
+        for _, give in reversed(staging):
+            ctx.core.hold(give)
 
 
 def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):

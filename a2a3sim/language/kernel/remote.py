@@ -259,7 +259,7 @@ def _copy(
         )
     dst_offsets, src_offsets, shape = _rectangles(what, dst.layout, src.layout, *regions)
     chunks = _chunks(what, dst.layout, src.layout, dst_offsets, src_offsets, shape, rows, cols)
-    demands.copy(ctx, site, kind, (src, None, src_peer), (dst, None, dst_peer), chunks, bool(pipeline), add)
+    demands.copy(ctx, site, kind, src, src_peer, dst, dst_peer, chunks, bool(pipeline), add)
 
 
 def put(

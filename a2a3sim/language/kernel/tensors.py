@@ -15,12 +15,11 @@ from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import current, device_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Layout, Tensor, Tile
-from a2a3sim.language.host.arguments import HostTensor
-from a2a3sim.language.host.ops import assigned_name
-from a2a3sim.language.host.recording import WindowView
+from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.local import place
 from a2a3sim.language.kernel.tiles import insert, window_of
+from a2a3sim.language.source import assigned_name
 from a2a3sim.language.types import AtomicType, as_dtype
 
 __all__ = ["assemble", "assign", "create_tensor", "mapped", "pieces", "slice_of", "spill", "whole"]

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
 from a2a3sim.reports.style import GROUP_COLOURS
 from a2a3sim.result import RunResult
 from a2a3sim.trace.critical_path import summary
