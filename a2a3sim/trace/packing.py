@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
-from inspect import ismemberdescriptor
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
@@ -236,7 +235,7 @@ def _pairs(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[Any, Any] 
 
 
 def _fill(operations: list[Any], values: dict[str, list[Any]]) -> None:
-    """Set the attributes of operations, of each class those for which it has a slot."""
+    """Set the attributes of operations, of each class those that it can hold."""
     kinds: dict[type, list[int]] = {}
     for k, op in enumerate(operations):
         kinds.setdefault(type(op), []).append(k)
@@ -245,11 +244,10 @@ def _fill(operations: list[Any], values: dict[str, list[Any]]) -> None:
             raise ValueError(f"column {name} has {len(column)} of {len(operations)} operations")
         for kind, members in kinds.items():
             slot = getattr(kind, name)
-            if ismemberdescriptor(slot):
+            if hasattr(slot, "__set__") and getattr(slot, "fset", True) is not None:
+                # A deque that keeps nothing runs a map without bytecode for each operation.
                 own = map(operations.__getitem__, members)
-                deque(
-                    map(slot.__set__, own, map(column.__getitem__, members)), 0
-                )  # without bytecode for each
+                deque(map(slot.__set__, own, map(column.__getitem__, members)), 0)
 
 
 def _memory(fields: list[Any], buffer: Any, signal: bool, cell_shape: list[int] | None) -> Memory:
