@@ -17,8 +17,8 @@ from a2a3sim.checks.saved import check_again, follows_others
 from a2a3sim.checks.verdict import verdict_on
 from a2a3sim.cli import main
 from a2a3sim.experiments.runner import Point, run_point
-from a2a3sim.reports.chapters import acts, barriers, path_parts, publications
 from a2a3sim.reports.chrome import trace_text
+from a2a3sim.reports.story import Story, story_lines
 from a2a3sim.reports.timeline import TimelineRun, draw_timeline
 from a2a3sim.run.settings import Session, session
 from a2a3sim.trace.critical_path import critical_path
@@ -109,14 +109,7 @@ def test_a_saved_trace_gives_everything_the_run_gave(case, tmp_path):
         assert trace_text([("run", loaded, told)]) == trace_text([("run", trace, result)])
         assert critical_path(loaded) == critical_path(trace)
         assert round_count(loaded.lanes) == round_count(trace.lanes)
-        assert acts(loaded) == acts(trace)
-        assert [(b.start, b.end, b.place, b.waited) for b in barriers(loaded)] == [
-            (b.start, b.end, b.place, b.waited) for b in barriers(trace)
-        ]
-        assert [p.what for p in path_parts(loaded)] == [p.what for p in path_parts(trace)]
-        assert [(p.late_ps, p.missed_ps) for p in publications(loaded)] == [
-            (p.late_ps, p.missed_ps) for p in publications(trace)
-        ]
+        assert list(story_lines(Story(told, loaded))) == list(story_lines(Story(result, trace)))
 
 
 def test_findings_are_found_anew_and_not_copied(tmp_path):
