@@ -123,6 +123,15 @@ def test_findings_are_found_anew_and_not_copied(tmp_path):
     assert (told.verdict, check_again(loaded, told).verdict) == (None, verdict_on(safe[0], []))
 
 
+def test_what_was_accepted_stays_accepted_and_what_no_check_finds_goes(tmp_path):
+    ((trace, result),) = runs_of(reused, ranks=3)
+    accepted = result.findings[0].model_copy(update={"suppressed": "known"})
+    moved = result.findings[0].model_copy(update={"ranks": [7]})
+    stated = result.model_copy(update={"findings": [accepted, moved]})
+    loaded, told = again(trace, stated, tmp_path)
+    assert check_again(loaded, told).findings == [accepted, *result.findings[1:]]
+
+
 def test_a_later_call_on_kept_windows_keeps_the_findings_of_the_run(tmp_path):
     first, second = runs_of(reused, ranks=2, calls=2)
     assert [follows_others(again(*run, tmp_path)[0]) for run in (first, second)] == [False, True]
