@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from a2a3sim.lazy import lazy
 
 if TYPE_CHECKING:
-    from a2a3sim import ir, language
+    from a2a3sim import ir, language, trace
     from a2a3sim.config import DistributedConfig, RunConfig
     from a2a3sim.errors import A2A3Error, ConfigError, DeadlockError, KernelError, NumericsError
     from a2a3sim.models.platform import load_platform
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "A2A3Error", "ConfigError", "DeadlockError", "DistributedConfig", "KernelError", "NumericsError",
-    "RunConfig", "RunResult", "ir", "language", "load_platform",
+    "RunConfig", "RunResult", "ir", "language", "load_platform", "trace",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy(__name__)

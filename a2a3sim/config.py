@@ -97,6 +97,8 @@ class RunConfig:
             before the operation (``{(2, "prog.py:40", 0): "10us"}``).
         place: platform device of each rank (default rank i on device i).
         poison: fill fresh memory with a recognisable value instead of zeros.
+        keep_trace: leave the run's trace at ``compiled.last_trace`` (`a2a3sim.trace`), about a KiB an operation;
+            without, that is None.
         rtol, atol: tolerance of the golden comparison; None takes the dtype's.
     """
 
@@ -136,6 +138,7 @@ class RunConfig:
     delay: Mapping[Any, Any] = field(default_factory=dict)
     place: Sequence[int] | None = None
     poison: bool = False
+    keep_trace: bool = False
 
     def __post_init__(self) -> None:
         _check_platform(self.platform)

@@ -137,7 +137,7 @@ def run_point(
             form.transfers(job), form.latencies(job), platform, settings.topology(), settings.placement
         ),
     }
-    program(x, y, config=config.with_(machine=config.machine or "a2"))
+    program(x, y, config=config.with_(machine=config.machine or "a2", keep_trace=True))
     result, trace = program.last_run, program.last_trace
     assert result is not None and trace is not None  # the call is over
     if not config.timing_only:

@@ -91,13 +91,6 @@ class Facts:
         self.shares = summary(outcome.result.critical_path)
 
 
-def _bound_share(facts: Facts) -> float | None:
-    result = facts.result
-    return (
-        100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
-    )
-
-
 #: What a sweep can vary, beside the platform's parameters.
 PARAMETERS = (
     "collective", "algorithm", "platform", "dtype", "ranks", "bytes_per_rank", "cores", "fences", "skew_ps", "seed",
@@ -116,7 +109,7 @@ _AFTER: list[Column] = [
     *_result(str, "version", "program", "platform_hash"),
     Column("placement", str, lambda facts: " ".join(map(str, facts.result.placement))),
     *_result(int, "kernel_ps", "sync_ps", "total_ps", "bound_ps"),
-    Column("percent_of_bound", float, _bound_share),
+    Column("percent_of_bound", float, lambda facts: facts.result.percent_of_bound),
     Column("size", int, lambda facts: facts.size),
     Column("algbw", float, lambda o: algbw(o.size, o.result.kernel_ps)),
     Column("busbw", float, lambda o: busbw(o.form.collective, o.result.ranks, o.size, o.result.kernel_ps)),

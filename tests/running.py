@@ -59,7 +59,7 @@ def run(program, ranks, *arrays, raises=False, golden=None, **config) -> Ran:
     """
     bound = compiled(program, ranks)
     try:
-        bound(*arrays, config=RunConfig(**config), golden=golden)
+        bound(*arrays, config=RunConfig(**{"keep_trace": True} | config), golden=golden)
     except A2A3Error as error:
         if not raises or bound.last_run is None:
             raise

@@ -5,10 +5,11 @@ import pytest
 from a2a3sim.checks.faults.performance import _Run
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Lane, operation
-from a2a3sim.reports.chapters import barriers
-from a2a3sim.reports.lanes import rank_lanes
-from a2a3sim.trace.barriers import barrier_count
+from a2a3sim.trace.barriers import barrier_count, barriers_of
+from a2a3sim.trace.lanes import rank_lanes
+from a2a3sim.trace.phases import phase_spans
 from a2a3sim.trace.record import Trace
+from a2a3sim.trace.table import Table
 
 _PATH = object()  # a move has one
 _SITE = ((lambda: None).__code__, 0)
@@ -52,24 +53,37 @@ def _counted(text):
     view = rank_lanes(lanes, 2, 0, last.end)[0]
     ending = _lanes(text + "r")  # the notes only keep where moves to a peer begin
     return (
-        barrier_count(lanes),
-        len(barriers(Trace(lanes))),
+        barrier_count(Table(lanes)),
+        len(barriers_of(Trace(lanes))),
         len({arrow.barrier for arrow in view.arrows}),
         max(_Run(ending, last.end).starts),
     )
 
 
 @pytest.mark.parametrize(
-    "text, counted",
+    "text, count",
     [
-        ("", (0, 0, 0, 0)), ("www", (1, 1, 1, 1)), ("wpw", (1, 1, 1, 1)), ("wsw", (1, 1, 1, 1)),
-        ("sw", (1, 1, 1, 1)), ("ws", (1, 1, 1, 1)), ("snw", (1, 1, 1, 1)), ("s", (0, 0, 0, 0)),
-        ("wfw", (1, 1, 2, 1)), ("wdw", (1, 1, 2, 1)), ("wfspdw", (1, 1, 2, 1)),
-        ("wnw", (2, 2, 2, 1)), ("wfnfw", (2, 2, 2, 1)), ("wsnw", (2, 2, 2, 1)),
-        ("wvw", (2, 2, 2, 1)), ("wcw", (2, 2, 2, 1)),
-        ("wmw", (2, 2, 2, 2)), ("wrw", (2, 2, 2, 2)), ("wow", (2, 2, 2, 2)), ("wxw", (2, 2, 2, 2)),
-        ("w|w", (2, 2, 2, 1)), ("wmw|fw", (3, 3, 3, 1)), ("nnwwmnnwwm", (2, 2, 2, 2)),
+        ("", 0), ("www", 1), ("wpw", 1), ("wsw", 1), ("sw", 1), ("ws", 1), ("snw", 1), ("s", 0),
+        ("wfw", 1), ("wdw", 1), ("wfspdw", 1),  # the arrows counted 2
+        ("wnw", 2), ("wfnfw", 2), ("wsnw", 2), ("wvw", 2), ("wcw", 2),  # the notes counted 1
+        ("wmw", 2), ("wrw", 2), ("wow", 2), ("wxw", 2), ("nnwwmnnwwm", 2),
     ],
 )  # fmt: skip
-def test_what_a_barrier_is(text, counted):
-    assert _counted(text) == counted
+def test_all_readers_count_a_barrier_by_the_one_rule(text, count):
+    assert _counted(text) == (count,) * 4
+
+
+def test_a_dispatch_ends_a_barrier():
+    # The notes look at each dispatch alone.
+    assert _counted("w|w") == (2, 2, 2, 1)
+    assert _counted("wmw|fw") == (3, 3, 3, 1)
+
+
+def test_unnamed_phases_lie_between_stretches_of_synchronisation():
+    # A device barrier parts phases too, a notify between two waits does not: nothing is done there.
+    names = {
+        text: [span.name for span in phase_spans(Table(_lanes(text)))[0]]
+        for text in ("mwfwm", "mwnwm", "msm", "mfm")
+    }
+    assert names["mwfwm"] == names["mwnwm"] == names["msm"] == ["phase 1", "phase 2"]
+    assert names["mfm"] == ["phase 1"]

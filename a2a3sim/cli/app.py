@@ -4,6 +4,7 @@ import typer
 
 from a2a3sim.cli import (
     check,
+    check_trace,
     compare,
     diff,
     explain,
@@ -15,6 +16,7 @@ from a2a3sim.cli import (
     stress,
     sweep,
     timeline,
+    trace,
 )
 
 app = typer.Typer(
@@ -35,6 +37,8 @@ app.command("sweep")(sweep.command)
 app.command("plot")(plot.command)
 app.command("timeline")(timeline.command)
 app.command("check")(check.command)
+app.command("check-trace")(check_trace.command)
+app.command("trace")(trace.command)
 app.command("explain", context_settings=run.CONTEXT)(explain.command)
 app.command("stress", context_settings=run.CONTEXT)(stress.command)
 app.command("run", context_settings=run.CONTEXT)(run.command)

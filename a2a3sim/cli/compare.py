@@ -29,10 +29,12 @@ def command(
     timing_only: o.TimingOnly = False,
     out: o.Out = ".",
     trace: o.Trace = None,
+    save_trace: o.SaveTrace = None,
     json: o.Json = None,
 ) -> int:
     """Run all-reduce algorithms on the same input and machine: cost card, timeline and traffic pictures."""
     from a2a3sim.cli.output import check_writable, failed, note, print_report, show
+    from a2a3sim.cli.saved import Saver
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.compare import Comparison, draw
     from a2a3sim.reports.chrome import check_trace_path, write_trace
@@ -47,6 +49,7 @@ def command(
             check_writable(path)
     if trace is not None:
         check_trace_path(trace)
+    saver = Saver(save_trace)
     config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     comparison = Comparison.run(
         algorithms=o.parse_list("--algorithms", algorithms),
@@ -61,6 +64,8 @@ def command(
         show(*comparison.report())
     for picture in draw(comparison, folder):
         note(f"wrote {picture}")
+    for outcome in comparison.typical.values():
+        saver.save(outcome.trace, outcome.result)
     if trace is not None:
         chosen = [(name, outcome.trace, outcome.result) for name, outcome in comparison.typical.items()]
         note(f"wrote {write_trace(trace, chosen)}")

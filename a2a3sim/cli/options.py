@@ -8,8 +8,8 @@ import typer
 
 __all__ = [
     "Check", "Cores", "Delay", "Devices", "Dtype", "FailOn", "Fences", "Jitter", "Json", "Out", "Overrides", "Place",
-    "Platform", "Poison", "Seed", "Seeds", "Skew", "Slow", "Suppress", "TimingOnly", "Trace", "Witness", "build_config",
-    "forced_settings", "parse_devices", "parse_list", "parse_pairs",
+    "Platform", "Poison", "SaveTrace", "Seed", "Seeds", "Skew", "Slow", "Suppress", "TimingOnly", "Trace", "Witness",
+    "build_config", "forced_settings", "parse_devices", "parse_list", "parse_pairs",
 ]  # fmt: skip
 
 _COMMON = "Machine and run"
@@ -101,6 +101,13 @@ Out = Annotated[str, typer.Option("--out", help="Directory for pictures.")]
 Trace = Annotated[
     str | None,
     typer.Option("--trace", help="Write a Chrome trace to FILE.json or FILE.json.gz; Perfetto opens it."),
+]
+SaveTrace = Annotated[
+    str | None,
+    typer.Option(
+        "--save-trace",
+        help="Save the run into FILE for check-trace, timeline, trace and diff; a k-th run into FILE with -k added.",
+    ),
 ]
 Witness = Annotated[
     bool,

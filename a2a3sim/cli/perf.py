@@ -41,6 +41,7 @@ def command(
         int, typer.Option("-j", "--jobs", help="Processes; each needs the memory of its run.")
     ] = 1,
     trace: o.Trace = None,
+    save_trace: o.SaveTrace = None,
     json: o.Json = None,
 ) -> int:
     """Time a collective over sizes: the columns and definitions of nccl-tests.
@@ -51,6 +52,7 @@ def command(
     The last column of each algorithm is its closed-form bound in percent of its time.
     """
     from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.saved import Saver
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
     from a2a3sim.reports.chrome import check_trace_path, write_trace
@@ -75,14 +77,18 @@ def command(
         raise ConfigError(f"-j must be at least 1, got {jobs}")
     if trace is not None:
         check_trace_path(trace)
-        if jobs > 1:
-            raise ConfigError("--trace needs the runs in this process: leave -j away")
+    saver = Saver(save_trace)
+    for flag, path in (("--trace", trace), ("--save-trace", save_trace)):
+        if path is not None and jobs > 1:
+            raise ConfigError(f"{flag} needs the runs in this process: leave -j away")
     config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
     rows, traced = [], []
     for row, outcome in run_perf(points, jobs):
         rows.append(row)
+        if outcome is not None:
+            saver.save(outcome.trace, outcome.result)
         if trace is not None and outcome is not None:
             traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
     runs = [row.result for row in rows]

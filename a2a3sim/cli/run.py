@@ -37,6 +37,7 @@ def command(
         str | None, typer.Option("--timeline", help="Draw all runs into FILE.png or .svg.")
     ] = None,
     trace: o.Trace = None,
+    save_trace: o.SaveTrace = None,
     json: o.Json = None,
 ) -> int:
     """Run a program and report on every run it makes (summaries on stderr).
@@ -46,6 +47,7 @@ def command(
     """
     from a2a3sim.cli.accepted import noted, read_suppressions, source_files
     from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.saved import Saver
     from a2a3sim.errors import A2A3Error, DeadlockError
     from a2a3sim.pypto import run_script
     from a2a3sim.reports.summary import summary_lines
@@ -59,6 +61,7 @@ def command(
         from a2a3sim.reports.chrome import check_trace_path
 
         check_trace_path(trace)
+    saver = Saver(save_trace)
     forced = o.forced_settings(
         platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only, jitter, delay
     )
@@ -74,6 +77,7 @@ def command(
             attach_witnesses(program, result, record)
         for line in summary_lines(result):
             note(line)
+        saver.save(record, result)
         if trace is not None:
             traced.append((result.program, record, result))
         if timeline is not None:

@@ -1,4 +1,4 @@
-"""``a2a3sim timeline KERNEL|SCRIPT``: what every rank and pipe did when."""
+"""``a2a3sim timeline KERNEL|SCRIPT|FILE``: what every rank and pipe did when."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from a2a3sim.cli import options as o
 
 def command(
     kernel: Annotated[
-        str, typer.Argument(help="A collective (allreduce, …) or a script; its arguments follow --.")
+        str,
+        typer.Argument(
+            help="A collective (allreduce, …), a script (its arguments follow --) or a saved trace."
+        ),
     ],
-    args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, or more saved traces.")
+    ] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", "--algorithm", help="From the top, all on one axis; or all.")
     ] = "mesh,two_phase",
@@ -41,20 +46,23 @@ def command(
     fail_on: o.FailOn = "error",
     timing_only: o.TimingOnly = False,
     trace: o.Trace = None,
+    save_trace: o.SaveTrace = None,
     json: o.Json = None,
 ) -> int:
     """Draw lanes per rank and pipe, phases, waits and the notifies that ended them; several runs on one time axis.
 
     Above 16 ranks each has one strip. For a script every run it makes is drawn: flags stand before SCRIPT or
-    after it, the script's own arguments after --.
+    after it, the script's own arguments after --. Saved traces are drawn as they are, each a run.
     """
     from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.saved import Saver, load_runs
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments import timelines
     from a2a3sim.experiments.conventions import title_of
     from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.table import what_bound_it
-    from a2a3sim.reports.timeline import draw_timeline
+    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
+    from a2a3sim.trace.store import saved
     from a2a3sim.units import format_size, format_time, parse_size
 
     failed([], fail_on)
@@ -66,9 +74,22 @@ def command(
             check_writable(path)
     if trace is not None:
         check_trace_path(trace)
+    saver = Saver(save_trace)
     some = o.parse_devices(ranks) if ranks else None
     status = 0
-    if timelines.is_script(kernel):
+    if saved(kernel):
+        given = {
+            "--platform": platform, "--set": overrides, "--place": place, "--seed": seed, "--skew": skew,
+            "--fences": fences, "--slow": slow, "--poison": poison, "--no-check": not check,
+            "--timing-only": timing_only,
+        }  # fmt: skip
+        for flag in (flag for flag, value in given.items() if value):
+            raise ConfigError(f"{kernel} is a saved trace, which is not simulated again: leave {flag} away")
+        runs = [
+            TimelineRun(record, result, name) for name, record, result in load_runs([kernel, *(args or ())])
+        ]
+        title = kernel
+    elif timelines.is_script(kernel):
         forced = o.forced_settings(
             platform, overrides, place, seed or None, skew, fences, slow, poison, check, timing_only
         )
@@ -105,6 +126,8 @@ def command(
         for run in runs:
             print(f"{run.name}: {format_time(run.result.kernel_ps)} · {what_bound_it(run.result)}")
     note(f"wrote {output}")
+    for run in runs:
+        saver.save(run.trace, run.result)
     if trace is not None:
         note(f"wrote {write_trace(trace, [(run.name, run.trace, run.result) for run in runs])}")
     if json is not None:

@@ -88,8 +88,8 @@ def what_bound_it(result: RunResult) -> str:
     if rest >= 0.5:
         said.append(f"other {rest:.0f} %")
     parts = [", ".join(said) or "no time"]
-    if result.bound_ps is not None and result.kernel_ps:
-        parts.append(f"{100 * result.bound_ps / result.kernel_ps:.1f} % of bound")
+    if result.percent_of_bound is not None:
+        parts.append(f"{result.percent_of_bound:.1f} % of bound")
     if result.links:
         parts.append(links_line(result))
     return " · ".join(parts)

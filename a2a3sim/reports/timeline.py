@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.card import percent_of_bound
 from a2a3sim.reports.heading import header
-from a2a3sim.reports.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
 from a2a3sim.result import RunResult
+from a2a3sim.trace.lanes import PIPES, rank_lanes, rank_strips
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_union
 from a2a3sim.units import format_size, format_time
@@ -298,8 +297,8 @@ class _Panel:
         shift = axes.transAxes
         above = 1 + 0.26 * inch
         said = [format_time(result.kernel_ps)]
-        if percent_of_bound(result) is not None:
-            said.append(f"{percent_of_bound(result):.0f} % of bound")
+        if result.percent_of_bound is not None:
+            said.append(f"{result.percent_of_bound:.0f} % of bound")
         said.append(f"{format_size(result.max_remote_bytes)} remote per rank")
         said.append(f"{result.rounds} round{'s' if result.rounds != 1 else ''}")
         cores = max((view.cores for view in self.views), default=1)

@@ -125,11 +125,7 @@ def _conclude(
     program, launch: Launch, settings: Settings, labels, arguments, golden, parked, error, started, call
 ) -> None:
     """Findings, result, observers; raises what ended the run."""
-    from a2a3sim.checks.faults.deadlock import deadlock_finding
-    from a2a3sim.checks.mismatch.finding import explain_mismatch
-    from a2a3sim.checks.run import check_run
-    from a2a3sim.checks.suppressions import Suppressions
-    from a2a3sim.checks.verdict import verdict_on
+    from a2a3sim.checks import Suppressions, check_run, deadlock_finding, explain_mismatch, verdict_on
     from a2a3sim.trace.measures import RunInfo, measure
 
     findings = []
@@ -176,12 +172,12 @@ def _conclude(
         events=launch.engine.events,
         switches=launch.engine.switches,
     )
-    program.last_trace = launch.trace
+    program.last_trace = launch.trace if settings.keep_trace else None
     program.last_run = measure(launch.trace, info)
     if current is not None:
         program.last_call = call if current.keep_calls else None
         for observe in current.observers:
-            observe(program, program.last_run, program.last_trace)
+            observe(program, program.last_run, launch.trace)
     elif error is None:
         _warn(program.last_run)
     if error is not None:

@@ -31,7 +31,7 @@ class CompiledProgram:
         output_dir: the directory of this compilation.
         platform: PyPTO's name of what it was compiled for.
         last_run: the `RunResult` of the last call, also of one that raised.
-        last_trace: its trace.
+        last_trace: its `a2a3sim.trace.Trace`; None before it, and unless ``RunConfig(keep_trace=True)`` was asked for.
         last_call: the call itself, to be made again (`a2a3sim.run.rerun.Call`), where a session asks for that.
         fabrics: what its calls on equal machines share, outside of a session.
         facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,

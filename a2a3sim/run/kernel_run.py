@@ -14,6 +14,7 @@ from a2a3sim.language.kernel.tensors import spill
 from a2a3sim.locate import foreign, located
 from a2a3sim.models.barrier import BlockBarrier
 from a2a3sim.models.operation import Lane
+from a2a3sim.trace.kinds import kind_of
 
 __all__ = ["KernelRun"]
 
@@ -164,7 +165,7 @@ class _Block:
     def _outlasting(self, result):
         """Tiles do not outlive their kernel: what leaves it is stored into tensors."""
         lane = self.context.lane
-        if self.kernel.defers and any(op.kind != "wait" for op in lane.operations):
+        if self.kernel.defers and not all(kind_of(op.kind).waits for op in lane.operations):
             raise InvalidOperationError(
                 f"pld.system.defer_wait: needs a pl.at block of its own, but {self.kernel.name} does "
                 "other work too"

@@ -49,6 +49,7 @@ class Settings:
     atol: float | None
     jitter: Fraction = Fraction(1)
     delays: tuple[Delay, ...] = ()
+    keep_trace: bool = False
     fabrics: Fabrics = field(default_factory=Fabrics, compare=False, repr=False)
 
     def topology(self):
@@ -189,4 +190,5 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         atol=config.atol,
         jitter=jitter,
         delays=parse_delays(config.delay, ranks),
+        keep_trace=config.keep_trace,
     )

@@ -21,14 +21,15 @@ class Kind:
     """What all operations of a name have in common.
 
     Attributes:
-        pipe: where it runs; the pipe of the load half for ``put`` and ``get``, which have one half in each.
+        pipe: where it runs; of ``put`` and ``get``, which have a load half and a store half, the half at the peer.
         side: which way bytes go, seen from the core: ``read`` or ``write``, ``both`` for a move of two halves
             (see `side` for each half), None where none move.
         waits: it is a wait for a signal, of which barriers consist.
         transparent: between two waits it leaves them one barrier.
         synchronises: the core stops for others; a stretch of these parts two unnamed phases.
-        signal: it publishes what came before; where phases have no names it belongs to the barrier behind it.
-        marker: it only marks a place in the program and takes no time.
+        notifies: it raises a signal.
+        fences: it holds the core until its own accesses have come far enough.
+        marker: it only marks a place in the program.
         vector: a vector instruction, whatever its name.
     """
 
@@ -38,7 +39,8 @@ class Kind:
     waits: bool = False
     transparent: bool = False
     synchronises: bool = False
-    signal: bool = False
+    notifies: bool = False
+    fences: bool = False
     marker: bool = False
     vector: bool = False
 
@@ -46,6 +48,11 @@ class Kind:
     def moves(self) -> bool:
         """Bytes move, through MTE2 or MTE3 or as one scalar."""
         return self.side is not None
+
+    @property
+    def signal(self) -> bool:
+        """It publishes what came before; where phases have no names it belongs to the barrier behind it."""
+        return self.notifies or self.fences
 
 
 KINDS: dict[str, Kind] = {
@@ -55,17 +62,17 @@ KINDS: dict[str, Kind] = {
         Kind("store", "MTE3", "write"),
         Kind("remote_load", "MTE2", "read"),
         Kind("remote_store", "MTE3", "write"),
-        Kind("put", "MTE2", "both"),
+        Kind("put", "MTE3", "both"),
         Kind("get", "MTE2", "both"),
         Kind("read", "S", "read"),
         Kind("write", "S", "write"),
         Kind("wait", "S", waits=True, synchronises=True),
         Kind("sync_all", "S", transparent=True, synchronises=True),
-        Kind("notify", "S", signal=True),
-        Kind("fence", "S", transparent=True, signal=True),
-        Kind("drain", "S", transparent=True, signal=True),
+        Kind("notify", "S", notifies=True),
+        Kind("fence", "S", transparent=True, fences=True),
+        Kind("drain", "S", transparent=True, fences=True),
         Kind("phase", "S", transparent=True, marker=True),
-        Kind("create", "S", marker=True),
+        Kind("create", "S"),  # of a tile: takes space and no time
     )
 }
 """Every kind but the vector instructions, by name."""

@@ -7,7 +7,7 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig
 
-MACHINE = RunConfig(machine="ideal", checks=False)
+MACHINE = RunConfig(machine="ideal", checks=False, keep_trace=True)
 
 
 def per_rank_program(body, x_shape, y_shape, dtype, out_dtype, kernel=True):
