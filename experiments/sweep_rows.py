@@ -7,7 +7,7 @@ What a simulation cost in wall time is left out, so that equal sweeps give equal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -142,16 +142,16 @@ _AFTER: list[Column] = [
 ]
 
 
-def columns(overrides: Sequence[str]) -> list[Column]:
-    """The columns of a sweep that sets these platform parameters."""
+def columns(stated: Mapping[str, str | None]) -> list[Column]:
+    """The columns of a sweep; ``stated`` are names of what results state in ``overrides``, with their defaults."""
 
-    def override(key):
-        return Column(OVERRIDES + key, str, lambda facts: facts.result.overrides.get(key))
+    def override(key: str) -> Column:
+        return Column(OVERRIDES + key, str, lambda facts: facts.result.overrides.get(key, stated[key]))
 
-    return [*_FIRST, *[override(key) for key in overrides], *_AFTER]
+    return [*_FIRST, *map(override, stated), *_AFTER]
 
 
-def row(outcome: Outcome, overrides: Sequence[str]) -> list[Any]:
+def row(outcome: Outcome, stated: Mapping[str, str | None]) -> list[Any]:
     """The values of a finished point, in the order of `columns`."""
     facts = Facts(outcome)
-    return [column.of(facts) for column in columns(overrides)]
+    return [column.of(facts) for column in columns(stated)]
