@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -114,10 +114,6 @@ def _resolve_delays(value: Mapping[Any, Any], ranks: int, _platform: Any) -> tup
     return parse_delays(value, ranks)
 
 
-def _default(own: Field[Any]) -> Any:
-    return own.default if isinstance(own.default_factory, type(MISSING)) else own.default_factory()
-
-
 @dataclass(frozen=True)
 class RunConfig:
     """How one run is made: PyPTO's fields, then the simulator's: one line each, from which its flag, its axis of
@@ -220,11 +216,8 @@ class RunConfig:
     @classmethod
     def settings(cls) -> tuple[Setting, ...]:
         """The simulator's own fields, in the order of the flags."""
-        return tuple(
-            Setting(each.name, _default(each), **each.metadata["setting"])
-            for each in fields(cls)
-            if "setting" in each.metadata
-        )
+        own = [each for each in fields(cls) if "setting" in each.metadata]
+        return tuple(Setting(each.name, **each.metadata["setting"]) for each in own)
 
     @classmethod
     def flags(cls, values: Mapping[str, Any]) -> list[str]:

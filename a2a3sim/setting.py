@@ -53,7 +53,12 @@ class Setting:
         text = self.text(value)
         if isinstance(text, Mapping):
             return {f"{self.name}.{part}": said for part, said in text.items()}
-        return {} if text == self.text(self.default) else {self.name: text}
+        return {} if text == self.default_text else {self.name: text}
+
+    @property
+    def default_text(self) -> str | Mapping[str, str] | None:
+        """How results would state the default; None if they never state the setting."""
+        return self.text(self.resolve(self.default, 1, None)) if self.text is not None else None
 
     def words(self, value: Any) -> list[str]:
         """The flag with its value, as the command line takes them."""
@@ -94,8 +99,8 @@ def setting(
             part. Without it results do not, or have a field for it.
     """
     own = {
-        "flag": flag, "help": help, "kind": kind, "axis": axis, "kernels": kernels, "read": read, "resolve": resolve,
-        "text": text,
+        "default": default, "flag": flag, "help": help, "kind": kind, "axis": axis, "kernels": kernels, "read": read,
+        "resolve": resolve, "text": text,
     }  # fmt: skip
     metadata = {"setting": own, "check": check}
     if isinstance(default, dict):

@@ -53,9 +53,7 @@ class Sweep:
     @property
     def stated(self) -> dict[str, str | None]:
         """The columns of what results state of parameters and varied settings, with the default of each."""
-        own = {
-            s.name: s.text(s.default) for s in setting_axes() if s.text is not None and s.name in self.varied
-        }
+        own = {s.name: s.default_text for s in setting_axes() if s.text is not None and s.name in self.varied}
         return dict.fromkeys(self.keys) | own
 
     def kernels(self) -> Iterator[tuple[str, str]]:

@@ -93,7 +93,9 @@ class Plan:
                 f"the sweep has {count} points, more than {MOST_POINTS}: take larger steps, or several sweeps"
             )
         _check_settings(sweep)
-        values, work, left_out = [], [], {}
+        values: list[tuple] = []
+        work: list[int] = []
+        left_out: dict[str, int] = {}
         last = list(product(*sweep.varied.values()))
         jobs = _Jobs(sweep)
         for kernel in kernels:

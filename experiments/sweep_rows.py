@@ -8,6 +8,7 @@ What a simulation cost in wall time is left out, so that equal sweeps give equal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -34,25 +35,25 @@ class Column(NamedTuple):
 
 
 def _result(kind: type, *names: str) -> list[Column]:
-    return [Column(name, kind, lambda facts, name=name: getattr(facts.result, name)) for name in names]
+    return [Column(name, kind, attrgetter(f"result.{name}")) for name in names]
 
 
 def _part(kind: type, part: str, *names: str) -> list[Column]:
-    def get(facts, name):
-        record = getattr(facts.result, part)
-        return None if record is None else getattr(record, name)
+    def of(name: str) -> Callable[[Facts], Any]:
+        return lambda facts: getattr(
+            getattr(facts.result, part), name, None
+        )  # None where there is no such part
 
-    return [Column(f"{part}.{name}", kind, lambda facts, name=name: get(facts, name)) for name in names]
+    return [Column(f"{part}.{name}", kind, of(name)) for name in names]
 
 
-def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
-    def over(ranks):
+def _ranks(name: str) -> list[Column]:
+    get = attrgetter(name)
+
+    def over(ranks: Callable[[list[int]], int]) -> Callable[[Facts], int]:
         return lambda facts: ranks([get(use) for use in facts.result.per_rank] or [0])
 
-    return [
-        Column(f"per_rank.{name}.{word}", int, over(f))
-        for word, f in (("min", min), ("max", max), ("sum", sum))
-    ]
+    return [Column(f"per_rank.{name}.{f.__name__}", int, over(f)) for f in (min, max, sum)]
 
 
 def _links(name: str, kind: type, word: str, over) -> Column:
@@ -122,12 +123,8 @@ _AFTER: list[Column] = [
     Column("closed_form_bytes", int, lambda facts: facts.closed_form_bytes),
     *_result(int, "barriers", "rounds"),
     *[_share(group) for group in GROUPS],
-    *[column for name in _RANK_FIELDS for column in _ranks(name, lambda use, name=name: getattr(use, name))],
-    *[
-        column
-        for pipe in _PIPES
-        for column in _ranks(f"pipe_busy_ps.{pipe}", lambda use, pipe=pipe: getattr(use.pipe_busy_ps, pipe))
-    ],
+    *[column for name in _RANK_FIELDS for column in _ranks(name)],
+    *[column for pipe in _PIPES for column in _ranks(f"pipe_busy_ps.{pipe}")],
     _links("bytes", int, "max", max),
     _links("busy_ps", int, "max", max),
     _links("peak_flows", int, "max", max),

@@ -67,11 +67,11 @@ def run_sweep(
         ConfigError: the output cannot be written, or its journal belongs to another sweep.
         A2A3Error: a point failed; its rows before that are kept.
     """
-    output = check_output(output)
+    target = check_output(output)
     if jobs < 1:
         raise ConfigError(f"-j must be at least 1, got {jobs}")
     stated = plan.sweep.stated
-    with Journal(journal_path(output), plan.sweep.about(), len(plan), restart) as journal:
+    with Journal(journal_path(target), plan.sweep.about(), len(plan), restart) as journal:
         resumed = len(journal)
         todo = [number for number in range(len(plan)) if number not in journal]
         if progress is not None:
@@ -85,9 +85,9 @@ def run_sweep(
                     if progress is not None:
                         progress.advance(len(rows), sum(plan.work[number] for number, _ in rows))
         wall = time.perf_counter() - started
-        write_rows(output, columns(stated), journal.rows())
+        write_rows(target, columns(stated), journal.rows())
         journal.remove()
-    return Ran(output, len(plan), resumed, workers, wall, busy)
+    return Ran(target, len(plan), resumed, workers, wall, busy)
 
 
 def _finished(plan: Plan, todo, stated, pool, workers: int, journal: Journal) -> Iterator[tuple[list, float]]:

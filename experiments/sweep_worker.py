@@ -25,7 +25,8 @@ def run_chunk(
     points: Sequence[tuple[int, Point]], stated: Mapping[str, str | None]
 ) -> tuple[list[tuple[int, list]], float, Failure | None]:
     """Rows of the points by number, the seconds their simulation took, and the failure that ended the chunk."""
-    rows, busy = [], 0.0
+    rows: list[tuple[int, list]] = []
+    busy = 0.0
     for number, point in points:
         started = time.perf_counter()
         try:

@@ -72,7 +72,7 @@ def command(
     if forced.get("checks", True):
         for line in noted(accepted, files):
             note(line)
-    if drawn:
+    if timeline is not None and drawn:
         from a2a3sim.reports.timeline import draw_timeline
 
         note(f"wrote {draw_timeline(drawn, timeline)}")

@@ -62,7 +62,7 @@ def command(
             raise ConfigError(f"{kernel} takes no arguments, got {args[0]!r}: only a script does")
         names = o.parse_list("--algorithms", algorithms)
         labels, nbytes = o.parse_devices(devices), parse_size(size)
-        config = RunConfig(**{"machine": "a2"} | forced)
+        config = RunConfig(machine="a2").with_(**forced)
         runs = timelines.run_kernels(kernel, names, nbytes, labels, dtype, cores, config)
         title = f"{title_of(kernel)} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
     window = timelines.window_of(first, last, runs)

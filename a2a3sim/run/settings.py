@@ -33,7 +33,7 @@ class Settings:
     """A run's settings, resolved: names looked up, units converted.
 
     Attributes:
-        config: every setting under its name in `RunConfig`, as the model computes with it.
+        values: every setting by its name in `RunConfig`, as the model computes with it.
     """
 
     platform: Platform
@@ -52,7 +52,7 @@ class Settings:
     atol: float | None
     jitter: Fraction
     delays: tuple[Delay, ...]
-    config: RunConfig
+    values: Mapping[str, Any]
 
     def topology(self):
         """The platform's links and routes; runs on equal machines share them."""
@@ -65,8 +65,8 @@ class Settings:
     def stated(self) -> dict[str, str]:
         """What makes this machine or its schedule another than the platform's, for results."""
         said = dict(self.overrides)
-        for setting in self.config.settings():
-            said |= setting.stated(getattr(self.config, setting.name))
+        for setting in RunConfig.settings():
+            said |= setting.stated(self.values[setting.name])
         return said
 
 
@@ -131,6 +131,6 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         keep=frozenset(values["keep"]),
         rtol=config.rtol,
         atol=config.atol,
-        config=config.with_(**values),
+        values=values,
         **{name: values[name] for name in _SAME},
     )
