@@ -217,7 +217,7 @@ class RunConfig:
     def settings(cls) -> tuple[Setting, ...]:
         """The simulator's own fields, in the order of the flags."""
         own = [each for each in fields(cls) if "setting" in each.metadata]
-        return tuple(Setting(each.name, **each.metadata["setting"]) for each in own)
+        return tuple(replace(each.metadata["setting"], name=each.name) for each in own)
 
     @classmethod
     def flags(cls, values: Mapping[str, Any]) -> list[str]:

@@ -28,10 +28,22 @@ def _same(value: Any, *_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting; `setting` says what the attributes mean."""
+    """One setting.
 
-    name: str
-    default: Any
+    Attributes:
+        default: of the field; a dict is copied for each config.
+        flag: on the command line; without it only Python sets it.
+        kind: type of the flag's value: ``str``, ``int``, ``bool`` or ``list[str]`` for flags given repeatedly.
+        axis: help of the same flag where it takes several values: on sweeps. Without it a sweep has one value.
+        kernels: whether commands that run shipped collectives have it too, not only those that run scripts.
+        read: makes the field's value of the flag's.
+        resolve: makes what the model computes with of the field's value, the number of ranks and the platform.
+        text: how results state the resolved value in ``overrides``, unless it is the default's: one text, or one by
+            part. Without it results do not, or have a field for it.
+        name: the field's.
+    """
+
+    default: Any = None
     flag: str = ""
     help: str = ""
     kind: Any = str
@@ -40,6 +52,7 @@ class Setting:
     read: Callable[[Any], Any] = _same
     resolve: Callable[[Any, int, Any], Any] = _same
     text: Callable[[Any], str | Mapping[str, str]] | None = None
+    name: str = ""
 
     @property
     def key(self) -> str:
@@ -76,33 +89,16 @@ def setting(
     flag: str = "",
     help: str = "",
     *,
-    kind: Any = str,
-    axis: str = "",
-    kernels: bool = True,
     check: Callable[[str, Any], None] | None = None,
-    read: Callable[[Any], Any] = _same,
-    resolve: Callable[[Any, int, Any], Any] = _same,
-    text: Callable[[Any], str | Mapping[str, str]] | None = None,
+    **more: Any,
 ) -> Any:
     """A field of `RunConfig` that is a setting.
 
     Args:
-        default: of the field; a dict or list is copied for each config.
-        flag: on the command line; without it only Python sets it.
-        kind: type of the flag's value: ``str``, ``int``, ``bool`` or ``list[str]`` for flags given repeatedly.
-        axis: help of the same flag where it takes several values: on sweeps. Without it a sweep has one value.
-        kernels: whether commands that run shipped collectives have it too, not only those that run scripts.
         check: called with name and value of a new config; raises ConfigError.
-        read: makes the field's value of the flag's.
-        resolve: makes what the model computes with of the field's value, the number of ranks and the platform.
-        text: how results state the resolved value in ``overrides``, unless it is the default's: one text, or one by
-            part. Without it results do not, or have a field for it.
+        more: further attributes of `Setting`.
     """
-    own = {
-        "default": default, "flag": flag, "help": help, "kind": kind, "axis": axis, "kernels": kernels, "read": read,
-        "resolve": resolve, "text": text,
-    }  # fmt: skip
-    metadata = {"setting": own, "check": check}
+    metadata = {"setting": Setting(default, flag, help, **more), "check": check}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata, kw_only=True)
     return field(default=default, metadata=metadata, kw_only=True)

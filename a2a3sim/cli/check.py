@@ -59,18 +59,17 @@ def command(
         raise ConfigError(f"--trace: a trace holds at most {_MOST_TRACED} runs, here are {len(points)}")
     for reason, number in left_out.items():
         note(f"left out {number}: {reason}")
-    checked, traced = [], []
+    checked = []
     for done, point in enumerate(points, 1):
         verdict, outcome = check_point(point)
         checked.append(verdict)
-        if output.trace is not None:
-            traced.append((f"{point.algorithm} {point.ranks} {point.dtype}", outcome.trace, outcome.result))
+        output.add(f"{point.algorithm} {point.ranks} {point.dtype}", outcome.trace, outcome.result)
         if sys.stderr.isatty():
             print(f"\r{done} of {len(points)}", end="" if done < len(points) else "\r\033[K", file=sys.stderr)
     runs = [verdict.result for verdict in checked]
     if output.prints:
         print("\n".join(_table(checked)))
-    output.write("check", runs, [verdict.as_dict() for verdict in checked], traced)
+    output.write("check", runs, [verdict.as_dict() for verdict in checked])
     return 0 if all(verdict.ok for verdict in checked) and not output.failed(runs) else 1
 
 

@@ -44,6 +44,7 @@ def command(
         show(*comparison.report())
     for path in draw(comparison, folder):
         note(f"wrote {path}")
-    traced = [(name, outcome.trace, outcome.result) for name, outcome in comparison.typical.items()]
-    output.write("compare", comparison.runs, traced=traced)
+    for name, outcome in comparison.typical.items():
+        output.add(name, outcome.trace, outcome.result)
+    output.write("compare", comparison.runs)
     return int(output.failed(comparison.runs))

@@ -48,6 +48,7 @@ def command(
     if forced.get("checks", True):
         for line in noted(accepted, {file for story in done.stories for file in source_files(story.trace)}):
             note(line)
-    traced = [(story.result.program, story.trace, story.result) for story in done.stories]
-    output.write("explain", done.runs, [story.as_dict() for story in done.stories], traced)
+    for story in done.stories:
+        output.add(story.result.program, story.trace, story.result)
+    output.write("explain", done.runs, [story.as_dict() for story in done.stories])
     return done.status or int(output.failed(done.runs))

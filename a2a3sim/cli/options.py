@@ -7,7 +7,7 @@ into the command's signature, for Typer, and hands the command what the group ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -199,9 +199,9 @@ ForcedSettings = Annotated[dict[str, Any], forced_settings()]
 # ---- output --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass
 class Output:
-    """Where the results of a command go, checked before anything runs.
+    """Where the results of a command go, checked before anything runs; what is made of each run's trace.
 
     Raises:
         ConfigError: an unknown severity, or a file that cannot be written.
@@ -210,6 +210,7 @@ class Output:
     fail_on: FailOn = "error"
     trace: Trace = None
     json: Json = None
+    traced: list[tuple[str, Any, Any]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         failed([], self.fail_on)
@@ -226,13 +227,17 @@ class Output:
         """Whether stdout is for people; else it is the JSON report."""
         return self.json != "-"
 
-    def write(self, command: str, runs: Iterable[Any], rows: Any = None, traced: Iterable[Any] = ()) -> None:
-        """The files that were asked for: ``traced`` runs as (name, trace, result), and the report."""
-        traced = list(traced)
-        if self.trace is not None and traced:
+    def add(self, name: str, trace: Any, result: Any) -> None:
+        """A run that the traces asked for should hold."""
+        if self.trace is not None:
+            self.traced.append((name, trace, result))
+
+    def write(self, command: str, runs: Iterable[Any], rows: Any = None) -> None:
+        """Write the files that were asked for."""
+        if self.trace is not None and self.traced:
             from a2a3sim.reports.chrome import write_trace
 
-            note(f"wrote {write_trace(self.trace, traced)}")
+            note(f"wrote {write_trace(self.trace, self.traced)}")
         if self.json is not None:
             print_report(self.json, command, runs, rows)
 

@@ -63,21 +63,20 @@ def command(
         raise ConfigError("--trace needs the runs in this process: leave -j away")
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
-    rows, traced = [], []
+    rows = []
     for row, outcome in run_perf(points, jobs):
         rows.append(row)
-        if output.trace is not None:
-            traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
+        if outcome is not None:
+            output.add(f"{row.algorithm} {row.size} B", outcome.trace, outcome.result)
     runs = [row.result for row in rows]
     table = [row.as_dict() for row in rows]
-    if not output.prints or shape == "json":
-        print_report("-", "perf", runs, table)
-    elif shape == "table":
+    if output.prints and shape == "table":
         print("\n".join(nccl_lines(rows, header(runs[0]))))
-    elif shape == "hccl":
+    elif output.prints and shape == "hccl":
         print("\n".join(hccl_lines(rows)))
-    else:
+    elif output.prints and shape == "csv":
         print(csv_text(table), end="")
-    if output.prints:  # else it has been
-        output.write("perf", runs, table, traced)
+    elif output.prints:
+        print_report("-", "perf", runs, table)
+    output.write("perf", runs, table)
     return int(output.failed(runs))

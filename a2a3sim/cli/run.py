@@ -39,7 +39,7 @@ def command(
     if timeline is not None:
         check_writable(timeline)
     accepted = read_suppressions(suppress, script)
-    runs, drawn, traced, files = [], [], [], set()
+    runs, drawn, files = [], [], set()
 
     def observe(program, result, record) -> None:
         runs.append(result)
@@ -50,8 +50,7 @@ def command(
             attach_witnesses(program, result, record)
         for line in summary_lines(result):
             note(line)
-        if output.trace is not None:
-            traced.append((result.program, record, result))
+        output.add(result.program, record, result)
         if timeline is not None:
             from a2a3sim.reports.timeline import TimelineRun
 
@@ -76,5 +75,5 @@ def command(
         from a2a3sim.reports.timeline import draw_timeline
 
         note(f"wrote {draw_timeline(drawn, timeline)}")
-    output.write("run", runs, traced=traced)
+    output.write("run", runs)
     return status or int(output.failed(runs))

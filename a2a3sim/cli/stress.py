@@ -50,12 +50,10 @@ def command(
         raise ConfigError(f"--seed must be at least 0, got {seed}")
     accepted = read_suppressions(suppress, script)
     files: set[str] = set()
-    traced: list[tuple] = []  # of the first schedule
 
     def look(program, result, record) -> None:
         files.update(source_files(record))
-        if output.trace is not None:
-            traced.append((result.program, record, result))
+        output.add(result.program, record, result)
         if witness:
             from a2a3sim.experiments.witness import attach_witnesses
 
@@ -86,7 +84,7 @@ def command(
     if forced.get("checks", True):
         for line in noted(accepted, files):
             note(line)
-    output.write("stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed], traced)
+    output.write("stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])
     severe = ("error",) if output.fail_on == "error" else ("error", "warning")
     found = any(f.severity in severe and f.suppressed is None for f, _ in done.findings().values())
     return 1 if done.wrong or found else 0

@@ -67,6 +67,7 @@ def command(
     """
     from a2a3sim.cli.output import check_writable, note, show
     from a2a3sim.errors import ConfigError
+    from a2a3sim.experiments.runner import run_point
     from a2a3sim.experiments.sweep_executors import usable_cores
     from a2a3sim.experiments.sweep_file import TOGETHER, build_sweep, read_sweep_file
     from a2a3sim.experiments.sweep_output import check_output, read_rows
@@ -108,30 +109,21 @@ def command(
     )
     note(f"wrote {ran.path}: {ran.rows} rows{before}{took}")
     rows = read_rows(ran.path)
-    traced = [] if output.trace is None else _traces(plan)
+    for number in range(len(plan) if output.trace is not None else 0):
+        outcome = run_point(plan.point(number))  # again, and the same: runs are deterministic
+        output.add(f"#{number} {outcome.form.name}", outcome.trace, outcome.result)
     if output.prints:
         table, more = summary_table(rows)
         show(table)
         if more:
             print(f"… and {more} more: a2a3sim plot {ran.path}")
-    output.write("sweep", [], rows, traced)
+    output.write("sweep", [], rows)
     return 1 if any(_failed(row, output.fail_on) for row in rows) else 0
 
 
 def _failed(row: dict, fail_on: str) -> bool:
     bad = row["findings.error"] + (row["findings.warning"] if fail_on == "warning" else 0)
     return bool(bad) or row["numerics.ok"] is False
-
-
-def _traces(plan) -> list[tuple]:
-    """Runs are deterministic, so the traces of a few points are those of the sweep."""
-    from a2a3sim.experiments.runner import run_point
-
-    runs = []
-    for number in range(len(plan)):
-        outcome = run_point(plan.point(number))
-        runs.append((f"#{number} {outcome.form.name}", outcome.trace, outcome.result))
-    return runs
 
 
 @contextmanager

@@ -73,5 +73,7 @@ def command(
         for run in runs:
             print(f"{run.name}: {format_time(run.result.kernel_ps)} · {what_bound_it(run.result)}")
     note(f"wrote {output}")
-    report.write("timeline", results, traced=[(run.name, run.trace, run.result) for run in runs])
+    for run in runs:
+        report.add(run.name, run.trace, run.result)
+    report.write("timeline", results)
     return status or int(report.failed(results))
