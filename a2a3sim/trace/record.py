@@ -120,6 +120,9 @@ class Trace:
         return resolve_site(op.site)
 
 
+def resolve_site(site: Place | None) -> Site:
+    """File, line and source text of a (code object, instruction offset) pair, or of a saved place."""
+    assert site is not None, "only traces put together by hand have operations without a site"
     code, lasti = site
     if isinstance(code, Site):
         return code
