@@ -135,6 +135,8 @@ class RunConfig:
         timing_only: shapes and times but no bytes.
         keep: names of tensors that keep their bytes in a timing-only run.
         launch: ``together`` or ``dispatch``.
+        keep_trace: leave the run's trace at ``compiled.last_trace`` (`a2a3sim.trace`), about a KiB an operation;
+            without, that is None.
         rtol, atol: tolerance of the golden comparison; None takes the dtype's.
     """
 
@@ -207,6 +209,7 @@ class RunConfig:
     timing_only: bool = setting(False, "--timing-only", "Times and traffic without moving bytes.", kind=bool)
     keep: Sequence[str] = setting((), check=_check_names)
     launch: str = setting("together", check=one_of(LAUNCHES))
+    keep_trace: bool = setting(False)
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -1,5 +1,8 @@
 """Errors a user may meet. Each message says what was wrong, where, what was found and what would be right."""
 
+from types import CodeType
+from typing import Any
+
 __all__ = [
     "A2A3Error",
     "ConfigError",
@@ -18,7 +21,18 @@ __all__ = [
 
 
 class A2A3Error(Exception):
-    """Base of every error that a2a3sim raises on purpose."""
+    """Base of every error that a2a3sim raises on purpose.
+
+    Attributes:
+        located: its message begins with the place in the user's program.
+        place, who: that place, ``file:line: ``, and whose it was, ``rank 3``; empty where nobody knows.
+        site, lane: what the machine keeps of the user's call, in an error that the machine itself raises.
+    """
+
+    located = False
+    place = who = ""
+    site: tuple[CodeType, int] | None = None
+    lane: Any = None  # a Lane of the models, which build on this module
 
 
 class ConfigError(A2A3Error, ValueError):

@@ -8,10 +8,13 @@ from a2a3sim.language.context import current
 from a2a3sim.language.host.arguments import as_array, is_scalar
 from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.program import Program
-from a2a3sim.language.names import unknown_name
-from a2a3sim.run.compiled import CompiledProgram, bound_program
+from a2a3sim.language.names import look_up
+from a2a3sim.run.compile import bound_program
+from a2a3sim.run.compiled import CompiledProgram
 
 __all__ = ["RUNTIME", "JITFunction", "jit"]
+
+_KEPT = 32  # compiled programs of one function, by the shapes of its arguments
 
 
 class _Runtime:
@@ -59,7 +62,7 @@ class JITFunction(Function):
                 as_array(sample, f"sample {parameter.name} of {self.name}")
         if all(is_scalar(s) for s in samples):
             for p in self.parameters:
-                if p.tensor and p.type.dims is None:
+                if p.tensor and p.type is not None and p.type.dims is None:
                     raise InvalidOperationError(
                         f"{self.name}.compile() without sample tensors needs declared shapes: {p.name} "
                         "is bare"
@@ -91,9 +94,10 @@ class JITFunction(Function):
             None if distributed is None else (tuple(distributed.device_ids), distributed.num_sub_workers),
             tuple((tuple(getattr(a, "shape", ())), str(getattr(a, "dtype", type(a)))) for a in args),
         )
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = self.compile(*args, config=config)
+        compiled = self._compiled.pop(key, None) or self.compile(*args, config=config)
+        self._compiled[key] = compiled  # the last used one stands last
+        if len(self._compiled) > _KEPT:
+            del self._compiled[next(iter(self._compiled))]
         self._last = compiled
         return compiled(*args, config=config)
 
@@ -117,6 +121,12 @@ class _Jit:
 
 
 class _JitRoot(_Jit):
+    """``@pl.jit``: a function that compiles itself for the arguments it is called with.
+
+    ``@pl.jit.host`` marks the entry on the host, ``@pl.jit`` what runs once per device, ``@pl.jit.incore`` a kernel;
+    ``@pl.jit.inline`` is code of its caller, ``@pl.jit.opaque`` the same as ``@pl.jit``.
+    """
+
     host = _Jit("host")
     incore = _Jit("kernel")
     inline = _Jit("inline")
@@ -125,7 +135,7 @@ class _JitRoot(_Jit):
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        return unknown_name("pl.jit", name, ("host", "incore", "inline", "opaque"))
+        return look_up("pl.jit", name, ("host", "incore", "inline", "opaque"))
 
 
 jit = _JitRoot("opaque")

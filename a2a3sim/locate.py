@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
+from types import FrameType
 
 import a2a3sim.models
 from a2a3sim.errors import A2A3Error, KernelError
@@ -22,7 +23,7 @@ def internal(path: str) -> bool:
     return path.startswith(_OWN) and not path.startswith(_PROGRAMS)
 
 
-def user_frame():
+def user_frame() -> FrameType:
     """The innermost running frame that is not the simulator's own code."""
     frame = sys._getframe(1)
     while frame.f_back is not None and internal(frame.f_code.co_filename):
@@ -52,7 +53,7 @@ def located(error: A2A3Error, who: str = "") -> A2A3Error:
     Args:
         who: for example ``rank 3``.
     """
-    if getattr(error, "located", False) or getattr(error, "site", None) is not None:
+    if error.located or error.site is not None:
         return error
     place = _place(error)
     if place:

@@ -34,7 +34,7 @@ _WORKER = {
 }
 _PROGRAMS = {
     "CompiledProgram": "a2a3sim.run.compiled:CompiledProgram",
-    "DistributedCompiledProgram": "a2a3sim.run.compiled:DistributedCompiledProgram",
+    "DistributedCompiledProgram": "a2a3sim.run.compile:DistributedCompiledProgram",
     "DistributedConfig": "a2a3sim.config:DistributedConfig",
 }
 _TYPES = {

@@ -17,8 +17,7 @@ import numpy as np
 
 import a2a3sim.language as pl
 from a2a3sim import DistributedConfig, RunConfig, ir
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Job
+from a2a3sim.kernels import Job, find
 
 REPEATS = 2
 CASES = [

@@ -9,11 +9,16 @@ from textwrap import wrap
 
 from a2a3sim import RunConfig, RunResult
 from a2a3sim.experiments.runner import Outcome, Point, run_point
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Job
-from a2a3sim.reports.cost_card import ClosedForm, cost_card, typical
-from a2a3sim.reports.findings import finding_lines, finding_title, verdict_lines
-from a2a3sim.reports.table import links_line
+from a2a3sim.kernels import Job, find
+from a2a3sim.reports import (
+    ClosedForm,
+    cost_card,
+    finding_lines,
+    finding_title,
+    links_line,
+    typical,
+    verdict_lines,
+)
 from a2a3sim.units import format_size
 
 __all__ = ["Comparison", "draw"]
@@ -106,9 +111,9 @@ class Comparison:
 
         safe: dict[str, list[str]] = {}
         for name, group in self.outcomes.items():
-            verdicts = {o.result.verdict for o in group}
-            if len(verdicts) == 1 and None not in verdicts:
-                safe.setdefault(verdicts.pop(), []).append(name)
+            verdict, *others = {o.result.verdict for o in group}
+            if verdict is not None and not others:
+                safe.setdefault(verdict, []).append(name)
             told: dict[str, str] = {}
             for outcome in group:
                 for finding in outcome.result.findings:
@@ -127,10 +132,7 @@ class Comparison:
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """The timeline of all algorithms on one axis, and what they move over the number of ranks."""
-    from a2a3sim.reports.header import header
-    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
-    from a2a3sim.reports.traffic import Point as TrafficPoint
-    from a2a3sim.reports.traffic import draw_traffic, matrix_of
+    from a2a3sim.reports import TimelineRun, TrafficPoint, draw_timeline, draw_traffic, header, matrix_of
 
     chosen = comparison.typical
     job = next(iter(chosen.values())).job

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from a2a3sim import ConfigError
 from a2a3sim.experiments.runner import MOVED
-from a2a3sim.kernels.collective import Collective, Job
+from a2a3sim.kernels import Collective, Job
 from a2a3sim.language.types import as_dtype
 from a2a3sim.units import PS_PER_S, format_size, nearest
 

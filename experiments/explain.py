@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a3sim import A2A3Error, ConfigError, RunResult
-from a2a3sim.checks.mismatch.provenance import trace_back
-from a2a3sim.checks.mismatch.reasons import explain
-from a2a3sim.checks.suppressions import Suppressions
+from a2a3sim.checks import Suppressions, explain, trace_back
 from a2a3sim.experiments.witness import attach_witnesses
-from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.story import Story
-from a2a3sim.run.settings import Session, session
+from a2a3sim.reports import Story
+from a2a3sim.run import Session, session
+from a2a3sim.trace import UNKNOWN
 
 __all__ = ["Explained", "explain_script"]
 

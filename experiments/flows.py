@@ -14,7 +14,7 @@ from typing import Any
 
 from a2a3sim.engine import Engine
 from a2a3sim.errors import ConfigError
-from a2a3sim.models.network import Capacity, Network, Route
+from a2a3sim.models import Capacity, Network, Route
 from a2a3sim.units import PS_PER_S
 
 __all__ = ["COLUMNS", "BareFlow", "read_flows", "run_flows"]

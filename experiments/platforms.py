@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.models.platform import Platform, list_platforms, load_platform
+from a2a3sim.models import Platform, list_platforms, load_platform
 from a2a3sim.units import format_rate, format_time
 
 __all__ = ["describe", "markdown", "report", "rows", "update"]
@@ -120,7 +120,7 @@ def update(path: Path) -> None:
 
 
 def _machine(platform: Platform) -> dict[str, Any]:
-    from a2a3sim.models.topology import build_topology
+    from a2a3sim.models import build_topology
 
     topology = build_topology(platform, 4 if platform.topology.devices is None else platform.topology.devices)
     far = min(2, topology.devices - 1)  # not the sister die

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from math import log10, sqrt
 from pathlib import Path
 
-from a2a3sim.reports.style import (
+from a2a3sim.reports import (
     algorithm_colour,
     algorithm_marker,
     drawing,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from a2a3sim import ConfigError
 from a2a3sim.experiments.plots_axes import algorithm_handles, frame, log_ticks
 from a2a3sim.experiments.plots_data import Entry
 from a2a3sim.experiments.sweep_rows import OVERRIDES
-from a2a3sim.reports.style import algorithm_colour, algorithm_marker, short_size, time_unit
+from a2a3sim.reports import algorithm_colour, algorithm_marker, short_size, time_unit
 from a2a3sim.units import format_rate, format_size, format_time, parse_rate, parse_size, parse_time
 
 __all__ = ["draw_crossover", "draw_heatmap"]
@@ -69,7 +70,7 @@ def draw_crossover(entries: Sequence[Entry], path: Path, title: str, head: str) 
 
     across, up, cells = _table(entries, "bytes_per_rank", "ranks")
     across, up = sorted(across), sorted(up)
-    handles_of = {}
+    handles_of: dict[str, Any] = {}
     numbers = len(across) * len(up) <= _MOST_NUMBERS
     panel = _extent(len(across), len(up))
     count = len({min(group, key=lambda e: e.mid).row["algorithm"] for group in cells.values()})

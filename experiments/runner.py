@@ -10,15 +10,13 @@ from functools import lru_cache
 import numpy as np
 
 from a2a3sim import ConfigError, DistributedConfig, RunConfig, RunResult, ir, load_platform
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Collective, Job
+from a2a3sim.kernels import Collective, Job, find
 from a2a3sim.language import Program
 from a2a3sim.language.types import as_dtype
-from a2a3sim.models.platform import Platform
+from a2a3sim.models import Platform
 from a2a3sim.result import Numerics
-from a2a3sim.run.bound import bound_ps
-from a2a3sim.run.settings import resolve
-from a2a3sim.trace.record import Trace
+from a2a3sim.run import bound_ps, resolve
+from a2a3sim.trace import Trace
 from a2a3sim.units import format_size, nearest
 
 MOVED = ("fp32", "fp16", "bf16", "int32", "int16", "int8")  # element types that collectives work on
@@ -139,11 +137,12 @@ def run_point(
             form.transfers(job), form.latencies(job), platform, settings.topology(), settings.placement
         ),
     }
-    program(x, y, config=config.with_(machine=config.machine or "a2"))
-    result = program.last_run
+    program(x, y, config=config.with_(machine=config.machine or "a2", keep_trace=True))
+    result, trace = program.last_run, program.last_trace
+    assert result is not None and trace is not None  # the call is over
     if not config.timing_only:
         result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})
-    return Outcome(result, program.last_trace, form, job, (x, y) if keep_arrays else None)
+    return Outcome(result, trace, form, job, (x, y) if keep_arrays else None)
 
 
 @lru_cache(maxsize=16)

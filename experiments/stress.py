@@ -21,8 +21,7 @@ from a2a3sim import A2A3Error, ConfigError, RunConfig, RunResult
 from a2a3sim.experiments.sweep_executors import executor
 from a2a3sim.language.types import as_dtype
 from a2a3sim.result import Finding
-from a2a3sim.run.numerics import TOLERANCES
-from a2a3sim.run.settings import Session, session
+from a2a3sim.run import TOLERANCES, Session, session
 
 __all__ = ["Observed", "Schedule", "Stress", "finding_key", "schedule_of", "stress_script"]
 

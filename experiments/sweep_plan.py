@@ -12,9 +12,8 @@ from a2a3sim.experiments.conventions import element
 from a2a3sim.experiments.runner import Point, check_memory, job_for
 from a2a3sim.experiments.sweep import Sweep
 from a2a3sim.experiments.sweep_axes import MOST_POINTS, setting_axes
-from a2a3sim.kernels import find
-from a2a3sim.kernels.collective import Job
-from a2a3sim.models.topology import build_topology
+from a2a3sim.kernels import Job, find
+from a2a3sim.models import build_topology
 from a2a3sim.units import format_size
 
 __all__ = ["Plan", "describe"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from a2a3sim.experiments.conventions import algbw, busbw, size_of
 from a2a3sim.experiments.runner import Outcome
-from a2a3sim.trace.critical_path import GROUPS, summary
+from a2a3sim.trace import GROUPS, summary
 
 __all__ = ["OVERRIDES", "PARAMETERS", "Column", "columns", "row"]
 
@@ -90,13 +90,6 @@ class Facts:
         self.shares = summary(outcome.result.critical_path)
 
 
-def _bound_share(facts: Facts) -> float | None:
-    result = facts.result
-    return (
-        100 * result.bound_ps / result.kernel_ps if result.bound_ps is not None and result.kernel_ps else None
-    )
-
-
 #: What a sweep can vary, beside the platform's parameters.
 PARAMETERS = (
     "collective", "algorithm", "platform", "dtype", "ranks", "bytes_per_rank", "cores", "fences", "skew_ps", "seed",
@@ -115,7 +108,7 @@ _AFTER: list[Column] = [
     *_result(str, "version", "program", "platform_hash"),
     Column("placement", str, lambda facts: " ".join(map(str, facts.result.placement))),
     *_result(int, "kernel_ps", "sync_ps", "total_ps", "bound_ps"),
-    Column("percent_of_bound", float, _bound_share),
+    Column("percent_of_bound", float, lambda facts: facts.result.percent_of_bound),
     Column("size", int, lambda facts: facts.size),
     Column("algbw", float, lambda o: algbw(o.size, o.result.kernel_ps)),
     Column("busbw", float, lambda o: busbw(o.form.collective, o.result.ranks, o.size, o.result.kernel_ps)),

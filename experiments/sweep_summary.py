@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.table import Table
 
 from a2a3sim.experiments.sweep_rows import OVERRIDES, PARAMETERS
-from a2a3sim.trace.critical_path import GROUPS
+from a2a3sim.trace import GROUPS
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["groups_of", "summary_table", "varied"]

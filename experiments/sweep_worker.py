@@ -9,6 +9,7 @@ from typing import NamedTuple
 from a2a3sim import A2A3Error, ConfigError
 from a2a3sim.experiments.runner import Point, run_point
 from a2a3sim.experiments.sweep_rows import row
+from a2a3sim.run import Session, current_session, session
 
 __all__ = ["Failure", "run_chunk"]
 
@@ -27,10 +28,12 @@ def run_chunk(
     """Rows of the points by number, the seconds their simulation took, and the failure that ended the chunk."""
     rows: list[tuple[int, list]] = []
     busy = 0.0
+    shared = current_session() or Session()  # points on equal machines share its paths
     for number, point in points:
         started = time.perf_counter()
         try:
-            outcome = run_point(point)
+            with session(shared):
+                outcome = run_point(point)
         except A2A3Error as error:
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
             return rows, busy, Failure(number, isinstance(error, ConfigError), message)

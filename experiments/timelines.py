@@ -10,7 +10,7 @@ from a2a3sim import ConfigError, RunConfig
 from a2a3sim.experiments.perf import algorithms_of
 from a2a3sim.experiments.runner import Point, run_point
 from a2a3sim.kernels import CATALOGUE
-from a2a3sim.reports.timeline import TimelineRun
+from a2a3sim.reports import TimelineRun
 from a2a3sim.units import format_time, nearest, parse_time
 
 __all__ = ["is_script", "run_kernels", "run_program", "shown_ranks", "window_of", "zoom_text"]
@@ -52,7 +52,7 @@ def run_kernels(
 def run_program(script: str, args: Sequence[str], forced: Mapping[str, Any]) -> tuple[list[TimelineRun], int]:
     """Every run that a script makes, and the script's own exit status."""
     from a2a3sim.pypto import run_script
-    from a2a3sim.run.settings import Session, session
+    from a2a3sim.run import Session, session
 
     runs: list[TimelineRun] = []
 

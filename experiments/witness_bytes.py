@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from a2a3sim.checks.mismatch.slices import slices_of
-from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Access, Operation
-from a2a3sim.run.rerun import Again, Call
-from a2a3sim.trace.record import resolve_site
+from a2a3sim.checks import slices_of
+from a2a3sim.run import Again, Call
+from a2a3sim.trace import Access, Memory, Operation, resolve_site
 
 __all__ = ["Record", "changed_outputs", "changed_places"]
 
@@ -97,6 +95,8 @@ def _difference(
     low, high = int(at[0]), int(at[-1]) + 1
     if dtype is not None and len(before) % dtype.itemsize == 0:
         low, high = low // dtype.itemsize * dtype.itemsize, -(-high // dtype.itemsize) * dtype.itemsize
+        was: float | str
+        became: float | str
         was, became = (float(np.frombuffer(b, dtype)[low // dtype.itemsize]) for b in (before, now))
         values = f"{was:.6g} -> {became:.6g}"
     else:

@@ -4,8 +4,16 @@ if __name__ != "a2a3sim.kernels":
     raise ImportError("import a2a3sim.kernels, not kernels: a second copy of its modules would be created")
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["CATALOGUE", "DEFAULTS", "find"]
+from a2a3sim.errors import ConfigError
+from a2a3sim.lazy import lazy
+from a2a3sim.units import nearest
+
+if TYPE_CHECKING:
+    from a2a3sim.kernels.collective import Collective, Job
+
+__all__ = ["CATALOGUE", "DEFAULTS", "Collective", "Job", "find"]
 
 #: Where each algorithm stands, by collective and name; imported when asked for.
 CATALOGUE = {
@@ -44,16 +52,15 @@ DEFAULTS = {
     "all_to_all": "mesh",
 }
 
+__getattr__, __dir__ = lazy(__name__)
 
-def find(collective: str, algorithm: str | None = None):
+
+def find(collective: str, algorithm: str | None = None) -> "Collective":
     """The `Collective` of a name; without one the collective's default.
 
     Raises:
         ConfigError: unknown names, with the nearest valid one.
     """
-    from a2a3sim.errors import ConfigError
-    from a2a3sim.units import nearest
-
     if collective not in CATALOGUE:
         hint = nearest(collective, CATALOGUE)
         raise ConfigError(f"collective must be one of {', '.join(CATALOGUE)}, got {collective!r}{hint}")
@@ -66,4 +73,5 @@ def find(collective: str, algorithm: str | None = None):
             f"algorithm of {collective} must be one of {', '.join(known)}, got {algorithm!r}{hint}"
         )
     module, _, name = known[algorithm].partition(":")
-    return getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    found: Collective = getattr(import_module(f"a2a3sim.kernels.{module}"), name)
+    return found

@@ -9,18 +9,18 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import ideal_ps, peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, all_pairs
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Job, Slice, Slices
+from a2a3sim.kernels.frame import Window, assemble
 
 __all__ = ["MESH", "MESH_ROTATED"]
 
 
-def build(job: Job, order=peers_ascending):
+def build(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def all_to_all_mesh(x, y, data, signal):
+    def all_to_all_mesh(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         peers = order(me, ranks, core)
@@ -43,26 +43,9 @@ def build(job: Job, order=peers_ascending):
     return assemble("all_to_all", job, all_to_all_mesh, (ranks, job.row), ranks)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """Row p of rank r is row r of rank p."""
     return [np.stack([inputs[peer][rank] for peer in range(job.ranks)]) for rank in range(job.ranks)]
 
 
-def _collective(name: str, title: str, order) -> Collective:
-    return Collective(
-        collective="all_to_all",
-        name=name,
-        title=title,
-        build=lambda job: build(job, order),
-        reference=reference,
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
-    )
-
-
-MESH = _collective("mesh", "every rank reads its block of every peer, in ascending order", peers_ascending)
-MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
+MESH, MESH_ROTATED = mesh_orders("all_to_all", "its block of every peer", build, reference)

@@ -6,23 +6,25 @@ steps between neighbours. Either way (P-1)·N bytes per rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
-from a2a3sim.kernels.allreduce_mesh import peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, transfer_ps, uniform
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 
-__all__ = ["MESH", "MESH_ROTATED", "RING"]
+__all__ = ["MESH", "MESH_ROTATED", "RING", "ring_of_rows"]
 
 
-def build_mesh(job: Job, order=peers_ascending):
+def build_mesh(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def allgather_mesh(x, y, data, signal):
+    def allgather_mesh(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         peers = order(me, ranks, core)
@@ -45,11 +47,11 @@ def build_mesh(job: Job, order=peers_ascending):
     return assemble("allgather", job, allgather_mesh, (1, job.count), ranks)
 
 
-def build_ring(job: Job):
+def build_ring(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def allgather_ring(x, y, data, signal):
+    def allgather_ring(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         left, right = (me + ranks - 1) % ranks, (me + 1) % ranks
@@ -57,10 +59,10 @@ def build_ring(job: Job):
         if size == 0:
             return
 
-        def notify(step: int):
+        def notify(step: int) -> None:
             pld.system.notify(signal, right, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def arriving(step: int):
+        def arriving(step: int) -> Tiles:
             origin = (me + ranks - step) % ranks
             for at, size, row in job.tiles(parts[core]):
                 yield [origin, at], pld.tile.remote_load(data, left, [origin, at], [1, row], [1, size])
@@ -75,14 +77,14 @@ def build_ring(job: Job):
                 pld.system.wait(signal, [core, step - 1], 1, cmp=pld.WaitCmp.Ge)
                 rows = arriving(step)
                 if step < ranks - 1:
-                    rows = published(rows, data, lambda step=step: notify(step))
+                    rows = published(rows, data, partial(notify, step))
                 for where, tile in rows:
                     pl.store(tile, where, y)
 
     return assemble("allgather", job, allgather_ring, (ranks, job.row), ranks - 1)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """The rows in the order of the ranks."""
     return [np.concatenate(inputs)] * job.ranks
 
@@ -98,34 +100,29 @@ def ideal_ring_ps(job: Job, rate: int, latency: int) -> int | None:
     return None if nbytes is None else (job.ranks - 1) * (3 * latency + transfer_ps(nbytes, rate))
 
 
-def _mesh(name: str, title: str, order) -> Collective:
+def ring_of_rows(
+    collective: str,
+    title: str,
+    build: Callable[[Job], pl.Program],
+    reference: Callable[[Job, Slices], list[Slice]],
+) -> Collective:
+    """A ring in which P-1 rows of N bytes come to every rank, each from its left neighbour."""
     return Collective(
-        collective="allgather",
-        name=name,
+        collective=collective,
+        name="ring",
         title=title,
-        build=lambda job: build_mesh(job, order),
+        build=build,
         reference=reference,
-        transfers=all_pairs,
+        transfers=from_the_left,
         formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
+        rounds=lambda job: job.ranks - 1,
+        barriers=lambda job: job.ranks - 1,
+        latencies=lambda job: 3 * (job.ranks - 1),
+        ideal_ps=ideal_ring_ps,
     )
 
 
-MESH = _mesh("mesh", "every rank reads every peer's row, in ascending order", peers_ascending)
-MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
-RING = Collective(
-    collective="allgather",
-    name="ring",
-    title="rows travel round, each rank reads its left neighbour",
-    build=build_ring,
-    reference=reference,
-    transfers=from_the_left,
-    formula="(P-1)·N",
-    rounds=lambda job: job.ranks - 1,
-    barriers=lambda job: job.ranks - 1,
-    latencies=lambda job: 3 * (job.ranks - 1),
-    ideal_ps=ideal_ring_ps,
+MESH, MESH_ROTATED = mesh_orders("allgather", "every peer's row", build_mesh, reference)
+RING = ring_of_rows(
+    "allgather", "rows travel round, each rank reads its left neighbour", build_ring, reference
 )

@@ -11,8 +11,8 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, power_of_two, transfer_ps
-from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, power_of_two, transfer_ps
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 from a2a3sim.kernels.partition import Part, span
 
 __all__ = ["HALVING_DOUBLING"]
@@ -29,12 +29,12 @@ def block(chunks: list[Part], rank: int, distance: int) -> Part:
     return span(chunks[first : first + distance])
 
 
-def build(job: Job):
+def build(job: Job) -> pl.Program:
     """The program for a job."""
     stripes, halvings = job.stripes(), distances(job.ranks)
     steps, doubling = halvings + halvings[::-1], len(halvings)
 
-    def allreduce_halving_doubling(x, y, data, signal):
+    def allreduce_halving_doubling(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         chunks = stripes[core]
@@ -43,19 +43,19 @@ def build(job: Job):
             """Halving: the block it keeps; doubling: the block of its partner."""
             return block(chunks, rank if step < doubling else rank ^ steps[step], steps[step])
 
-        def offer(step: int):
+        def offer(step: int) -> None:
             partner = me ^ steps[step]
             if read_by(partner, step).size:
                 pld.system.notify(signal, partner, [core, step], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def arriving(step: int):
+        def arriving(step: int) -> Tiles:
             partner = me ^ steps[step]
             for at, size, row in job.tiles(read_by(me, step)):
                 own = pl.load(data if step else x, [0, at], [1, row], [1, size]) if step < doubling else None
                 tile = pld.tile.remote_load(data, partner, [0, at], [1, row], [1, size])
                 yield [0, at], tile if own is None else pl.add(own, tile)
 
-        def take(step: int):
+        def take(step: int) -> None:
             if read_by(me, step).size:
                 pld.system.wait(signal, [core, step], 1, cmp=pld.WaitCmp.Ge)
             tiles = arriving(step)
@@ -82,7 +82,7 @@ def build(job: Job):
     return assemble("allreduce", job, allreduce_halving_doubling, (1, job.count), len(steps))
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """A tree over the bits of the rank, the highest first; addition commutes, so all ranks agree."""
     values = list(inputs)
     for distance in distances(job.ranks):

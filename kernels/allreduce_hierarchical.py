@@ -6,14 +6,16 @@ inside each group. As many bytes as two-phase, 2(P-1)/P·N, but only 2(P-G)/(P·
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.allreduce_mesh import barrier_and_reads_ps
-from a2a3sim.kernels.collective import Collective, Job, Transfer, uniform
-from a2a3sim.kernels.frame import assemble, published
-from a2a3sim.kernels.partition import in_turn, rotated, span
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, uniform
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
+from a2a3sim.kernels.partition import Part, in_turn, rotated, span
 
 __all__ = ["HIERARCHICAL"]
 
@@ -29,7 +31,7 @@ def outsiders(rank: int, job: Job, core: int) -> list[int]:
     return rotated([(rank + k) % job.ranks for k in range(job.group, job.ranks, job.group)], core)
 
 
-def shares(job: Job):
+def shares(job: Job) -> list[tuple[Part, list[Part], list[Part]]]:
     """Per core: its stripe, the chunk of each place in a group, the sub-chunk of each rank within that."""
     groups = job.ranks // job.group
     found = []
@@ -41,11 +43,11 @@ def shares(job: Job):
     return found
 
 
-def build(job: Job):
+def build(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, group, of_core = job.ranks, job.group, shares(job)
 
-    def allreduce_hierarchical(x, y, data, signal):
+    def allreduce_hierarchical(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         (start, size), chunks, owned = of_core[core]
@@ -54,26 +56,26 @@ def build(job: Job):
         if size == 0:
             return
 
-        def notify(row: int, peers):
+        def notify(row: int, peers: list[int]) -> None:
             for peer in peers:
                 pld.system.notify(signal, peer, [core, row * ranks + me], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def wait(row: int, peers):
+        def wait(row: int, peers: list[int]) -> None:
             for peer in peers:
                 pld.system.wait(signal, [core, row * ranks + peer], 1, cmp=pld.WaitCmp.Ge)
 
-        def sums(part, own, peers):
+        def sums(part: Part, own: pl.Tensor, peers: list[int]) -> Tiles:
             for at, size, row in job.tiles(part):
                 acc = pl.load(own, [0, at], [1, row], [1, size])
                 for peer in peers:
                     acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]))
                 yield [0, at], acc
 
-        def finished(peers, part_of):
+        def finished(peers: list[int], part_of: Callable[[int], Part]) -> Tiles:
             for peer, (at, size, row) in in_turn([(p, t) for t in job.tiles(part_of(p))] for p in peers):
                 yield [0, at], pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size])
 
-        def output(tiles):
+        def output(tiles: Tiles) -> None:
             for where, tile in tiles:
                 pl.store(tile, where, y)
 
@@ -104,7 +106,7 @@ def build(job: Job):
     return assemble("allreduce", job, allreduce_hierarchical, (1, job.count), 4 * ranks)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """Each group adds up its chunks, own first, then the owners of a sub-chunk add up the groups' sums."""
     total = np.empty_like(inputs[0])
     for core, (_, _, owned) in enumerate(shares(job)):

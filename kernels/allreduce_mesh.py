@@ -5,13 +5,26 @@ One barrier, then (P-1) reads of N bytes each: least latency, most traffic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, all_pairs, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, all_pairs, transfer_ps, uniform
+from a2a3sim.kernels.frame import Window, assemble
 from a2a3sim.kernels.partition import rotated
 
-__all__ = ["MESH", "MESH_ROTATED", "barrier_and_reads_ps", "peers_ascending", "peers_rotated"]
+__all__ = [
+    "MESH",
+    "MESH_ROTATED",
+    "Order",
+    "barrier_and_reads_ps",
+    "mesh_orders",
+    "peers_ascending",
+    "peers_rotated",
+]
+
+Order: TypeAlias = Callable[[int, int, int], list[int]]  # (rank, ranks, core) -> its peers, as they are read
 
 
 def peers_ascending(rank: int, ranks: int, core: int) -> list[int]:
@@ -24,11 +37,11 @@ def peers_rotated(rank: int, ranks: int, core: int) -> list[int]:
     return rotated([(rank + k) % ranks for k in range(1, ranks)], core)
 
 
-def build(job: Job, order=peers_ascending):
+def build(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def allreduce_mesh(x, y, data, signal):
+    def allreduce_mesh(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         peers = order(me, ranks, core)
@@ -51,7 +64,7 @@ def build(job: Job, order=peers_ascending):
     return assemble("allreduce", job, allreduce_mesh, (1, job.count), ranks)
 
 
-def reference(job: Job, inputs, order=peers_ascending):
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """Own slice first, then the peers in the order of each core."""
     results = []
     for rank in range(job.ranks):
@@ -68,7 +81,7 @@ def barrier_and_reads_ps(reads: int, nbytes: int, rate: int, latency: int) -> in
     return latency + reads * (2 * latency + transfer_ps(nbytes, rate))
 
 
-def ideal_ps(job: Job, rate: int, latency: int, order=peers_ascending) -> int | None:
+def ideal_ps(job: Job, rate: int, latency: int, order: Order = peers_ascending) -> int | None:
     """L + (P-1)(2L + N/B); several cores that start with different peers are faster."""
     if order is peers_rotated and job.cores > 1:
         return None
@@ -76,21 +89,37 @@ def ideal_ps(job: Job, rate: int, latency: int, order=peers_ascending) -> int | 
     return None if nbytes is None else barrier_and_reads_ps(job.ranks - 1, nbytes, rate, latency)
 
 
-def _collective(name: str, title: str, order) -> Collective:
-    return Collective(
-        collective="allreduce",
-        name=name,
-        title=title,
-        build=lambda job: build(job, order),
-        reference=lambda job, inputs: reference(job, inputs, order),
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
+def mesh_orders(
+    collective: str,
+    what: str,
+    build: Callable[[Job, Order], pl.Program],
+    reference: Callable[[Job, Slices, Order], list[Slice]],
+) -> tuple[Collective, Collective]:
+    """``mesh``, whose peers are read in ascending order, and ``mesh_rotated``: one barrier, then P-1 reads of N bytes.
+
+    Args:
+        what: that a rank reads, for people.
+    """
+
+    def form(name: str, title: str, order: Order) -> Collective:
+        return Collective(
+            collective=collective,
+            name=name,
+            title=title,
+            build=lambda job: build(job, order),
+            reference=lambda job, inputs: reference(job, inputs, order),
+            transfers=all_pairs,
+            formula="(P-1)·N",
+            rounds=lambda job: 1,
+            barriers=lambda job: 1,
+            latencies=lambda job: 3,
+            ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
+        )
+
+    return (
+        form("mesh", f"every rank reads {what}, in ascending order", peers_ascending),
+        form("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated),
     )
 
 
-MESH = _collective("mesh", "every rank reads every peer's slice, in ascending order", peers_ascending)
-MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
+MESH, MESH_ROTATED = mesh_orders("allreduce", "every peer's slice", build, reference)

@@ -5,10 +5,21 @@ log2 P rounds of N bytes: the fewest rounds, for more bytes than a ring once P >
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, power_of_two, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.collective import (
+    Collective,
+    Job,
+    Slice,
+    Slices,
+    Transfer,
+    power_of_two,
+    transfer_ps,
+    uniform,
+)
+from a2a3sim.kernels.frame import Window, assemble
 from a2a3sim.kernels.partition import behind
 
 __all__ = ["RECURSIVE_DOUBLING"]
@@ -19,18 +30,18 @@ def distances(ranks: int) -> list[int]:
     return [1 << k for k in range(ranks.bit_length() - 1)]
 
 
-def build(job: Job):
+def build(job: Job) -> pl.Program:
     """The program for a job."""
     parts, steps = job.parts(), distances(job.ranks)
 
-    def allreduce_recursive_doubling(x, y, data, signal):
+    def allreduce_recursive_doubling(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         start, size = parts[core]
         if size == 0:
             return
 
-        def sums(k: int, partner: int):
+        def sums(k: int, partner: int) -> Iterator[tuple[int, pl.Tile]]:
             for at, size, row in job.tiles(parts[core]):
                 own = pl.load(data, [k, at], [1, row], [1, size])
                 yield at, pl.add(own, pld.tile.remote_load(data, partner, [k, at], [1, row], [1, size]))
@@ -52,7 +63,7 @@ def build(job: Job):
     return assemble("allreduce", job, allreduce_recursive_doubling, (len(steps), job.row), len(steps))
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """A tree over the bits of the rank, the lowest first."""
     values = list(inputs)
     for distance in distances(job.ranks):

@@ -7,13 +7,14 @@ core does, or, if their number is odd, each core both, which gains nothing with 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, transfer_ps, uniform
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 from a2a3sim.kernels.partition import Part, in_turn
 
 __all__ = ["RING", "RING_BIDIRECTIONAL"]
@@ -35,33 +36,33 @@ def streams(job: Job, both: bool) -> list[list[Stream]]:
     return [found[k : k + each] for k in range(0, len(found), each)]
 
 
-def build(job: Job, both: bool = False):
+def build(job: Job, both: bool = False) -> pl.Program:
     """The program for a job."""
     ranks, last, of_core = job.ranks, 2 * job.ranks - 2, streams(job, both)
 
-    def allreduce_ring(x, y, data, signal):
+    def allreduce_ring(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
 
-        def moving(step: int):
+        def moving(step: int) -> Iterator[tuple[int, int, int, Part]]:
             """(first cell, predecessor, successor, chunk) of each stream that has something to move."""
             for k, (back, chunks) in enumerate(of_core[core]):
                 part = chunks[(me + step * back) % ranks]
                 if part.size:
                     yield k * last, (me + back) % ranks, (me + ranks - back) % ranks, part
 
-        def arriving(step: int):
+        def arriving(step: int) -> Tiles:
             found = ([(p, piece) for piece in job.tiles(part)] for _, p, _, part in moving(step))
             for predecessor, (at, size, row) in in_turn(found):
                 own = pl.load(x, [0, at], [1, row], [1, size]) if step < ranks else None
                 tile = pld.tile.remote_load(data, predecessor, [0, at], [1, row], [1, size])
                 yield [0, at], tile if own is None else pl.add(tile, own)
 
-        def notify(step: int):
+        def notify(step: int) -> None:
             for cell, _, successor, _ in moving(step):
                 pld.system.notify(signal, successor, [core, cell + step], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def take(step: int):
+        def take(step: int) -> None:
             for cell, _, _, _ in moving(step):
                 pld.system.wait(signal, [core, cell + step - 1], 1, cmp=pld.WaitCmp.Ge)
             tiles = arriving(step)
@@ -86,7 +87,7 @@ def build(job: Job, both: bool = False):
     return assemble("allreduce", job, allreduce_ring, (1, job.count), 2 * last)
 
 
-def reference(job: Job, inputs, both: bool = False):
+def reference(job: Job, inputs: Slices, both: bool = False) -> list[Slice]:
     """Chunk c starts at rank c and takes in one rank after the other."""
     total = inputs[0].copy()
     for back, chunks in chain.from_iterable(streams(job, both)):
@@ -126,10 +127,11 @@ def ideal_ps(job: Job, rate: int, latency: int, both: bool = False) -> int | Non
         uniform(job, [[c for s in mine if s.back == back for c in s.chunks] for mine in of_core])
         for back in sorted({s.back for s in of_core[0] + of_core[-1]})
     ]
-    if None in ways or len(set(ways)) != 1 or (both and job.ranks == 2):
+    nbytes = ways[0]
+    if nbytes is None or len(set(ways)) != 1 or (both and job.ranks == 2):
         return None
     turns = len(of_core[0])
-    return steps * ((1 + 2 * turns) * latency + turns * transfer_ps(ways[0], rate))
+    return steps * ((1 + 2 * turns) * latency + turns * transfer_ps(nbytes, rate))
 
 
 def _collective(name: str, title: str, both: bool) -> Collective:

@@ -10,19 +10,19 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import barrier_and_reads_ps, peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, uniform
-from a2a3sim.kernels.frame import assemble, published
+from a2a3sim.kernels.allreduce_mesh import Order, barrier_and_reads_ps, peers_ascending, peers_rotated
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, all_pairs, uniform
+from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 from a2a3sim.kernels.partition import in_turn, span
 
 __all__ = ["TWO_PHASE", "TWO_PHASE_ROTATED", "exchanges", "reference"]
 
 
-def build(job: Job, order=peers_ascending):
+def build(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, stripes = job.ranks, job.stripes()
 
-    def allreduce_two_phase(x, y, data, signal):
+    def allreduce_two_phase(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         chunks = stripes[core]
@@ -33,14 +33,14 @@ def build(job: Job, order=peers_ascending):
         # With a small N some ranks own nothing: they sum up nothing, and nobody reads them.
         readers, owners = peers if chunks[me].size else [], [p for p in peers if chunks[p].size]
 
-        def sums():
+        def sums() -> Tiles:
             for at, size, row in job.tiles(chunks[me]):
                 acc = pl.load(x, [0, at], [1, row], [1, size])
                 for peer in peers:
                     acc = pl.add(acc, pld.tile.remote_load(data, peer, [0, at], [1, row], [1, size]))
                 yield [0, at], acc
 
-        def announce():
+        def announce() -> None:
             for peer in readers:
                 pld.system.notify(signal, peer, [core, ranks + me], 1, op=pld.NotifyOp.AtomicAdd)
 
@@ -63,7 +63,7 @@ def build(job: Job, order=peers_ascending):
     return assemble("allreduce", job, allreduce_two_phase, (1, job.count), 2 * ranks)
 
 
-def reference(job: Job, inputs, order=peers_ascending):
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """Every rank holds the owners' sums: own chunk first, then the peers in the kernel's order."""
     total = np.empty_like(inputs[0])
     for core, chunks in enumerate(job.stripes()):
@@ -80,7 +80,7 @@ def exchanges(job: Job, write: bool = False) -> list[Transfer]:
     return [t._replace(nbytes=owned[t.rank] + owned[t.peer], write=write) for t in all_pairs(job)]
 
 
-def ideal_ps(job: Job, rate: int, latency: int, order=peers_ascending) -> int | None:
+def ideal_ps(job: Job, rate: int, latency: int, order: Order = peers_ascending) -> int | None:
     """2(L + (P-1)(2L + N/(P·B))), for chunks of equal size."""
     if order is peers_rotated and job.cores > 1:
         return None
@@ -93,7 +93,7 @@ def _barriers(job: Job) -> int:
     return min(2, sum(chunk.size > 0 for chunk in job.stripes()[0]))
 
 
-def _collective(name: str, title: str, order) -> Collective:
+def _collective(name: str, title: str, order: Order) -> Collective:
     return Collective(
         collective="allreduce",
         name=name,

@@ -11,30 +11,31 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels import allreduce_two_phase
 from a2a3sim.kernels.allreduce_mesh import peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, transfer_ps, uniform
+from a2a3sim.kernels.frame import Window, assemble
+from a2a3sim.kernels.partition import Part
 
 __all__ = ["TWO_PHASE_PUSH"]
 
 
-def build(job: Job):
+def build(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, stripes = job.ranks, job.stripes()
 
-    def allreduce_two_phase_push(x, y, data, signal):
+    def allreduce_two_phase_push(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         chunks = stripes[core]
         # In each step every rank adds to another owner; further cores begin further on.
         order = [1 + (core + step) % (ranks - 1) for step in range(ranks - 1)]
 
-        def tell(peer: int, cell: int):
+        def tell(peer: int, cell: int) -> None:
             pld.system.notify(signal, peer, [core, cell], 1, op=pld.NotifyOp.AtomicAdd)
 
-        def hear(cell: int):
+        def hear(cell: int) -> None:
             pld.system.wait(signal, [core, cell], 1, cmp=pld.WaitCmp.Ge)
 
-        def push(peer: int, source, part, atomic):
+        def push(peer: int, source: pl.Tensor, part: Part, atomic: pld.AtomicType) -> None:
             there = [0, part.start]
             pld.tensor.put(data, peer, source, there, there, [1, part.size], atomic=atomic, **job.staging)
 
@@ -69,7 +70,7 @@ def build(job: Job):
     return assemble("allreduce", job, allreduce_two_phase_push, (1, job.count), 2 * ranks)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """The owner's part first, then those of the ranks after it."""
     return allreduce_two_phase.reference(job, inputs, peers_rotated)
 

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.collective import Collective, Job, Transfer, all_pairs, transfer_ps, uniform
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.collective import (
+    Collective,
+    Job,
+    Slice,
+    Slices,
+    Transfer,
+    all_pairs,
+    transfer_ps,
+    uniform,
+)
+from a2a3sim.kernels.frame import Window, assemble
 
 __all__ = ["BINOMIAL", "FLAT"]
 
 
-def build_flat(job: Job):
+def build_flat(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, parts, root = job.ranks, job.parts(), job.root
 
-    def broadcast_flat(x, y, data, signal):
+    def broadcast_flat(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         start, size = parts[core]
@@ -59,11 +68,11 @@ def arrivals(ranks: int, hop: int, turn: int) -> list[int]:
     return have
 
 
-def build_binomial(job: Job):
+def build_binomial(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, parts, root = job.ranks, job.parts(), job.root
 
-    def broadcast_binomial(x, y, data, signal):
+    def broadcast_binomial(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         start, size = parts[core]
@@ -86,7 +95,7 @@ def build_binomial(job: Job):
     return assemble("broadcast", job, broadcast_binomial, (1, job.count), 1)
 
 
-def reference(job: Job, inputs):
+def reference(job: Job, inputs: Slices) -> list[Slice]:
     """The root's data."""
     return [inputs[job.root]] * job.ranks
 

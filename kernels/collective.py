@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
+import numpy.typing as npt
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.kernels.partition import ALIGNMENT, Part, Piece, padded, split, stripes, tiles
 from a2a3sim.language import DataType, Program
 
-__all__ = ["SHAPES", "Collective", "Job", "Transfer", "all_pairs", "power_of_two", "transfer_ps", "uniform"]
+__all__ = [
+    "SHAPES", "Collective", "Job", "Slice", "Slices", "Transfer", "all_pairs", "power_of_two", "transfer_ps", "uniform",
+]  # fmt: skip
+
+Slice: TypeAlias = npt.NDArray[Any]  # what one rank puts in, or gets out
+Slices: TypeAlias = Sequence[Slice]  # by rank
 
 #: (input shape, output shape) of one rank, by collective, for P ranks and ``count`` elements.
-SHAPES = {
+SHAPES: dict[str, Callable[[int, int], tuple[tuple[int, int], tuple[int, int]]]] = {
     "allreduce": lambda ranks, count: ((1, count), (1, count)),
     "allgather": lambda ranks, count: ((1, count), (ranks, count)),
     "reduce_scatter": lambda ranks, count: ((ranks, count), (1, count)),
@@ -81,7 +86,7 @@ class Job:
         return max(ALIGNMENT, self.tile_bytes // ALIGNMENT * ALIGNMENT) // self.itemsize
 
     @property
-    def staging(self) -> dict:
+    def staging(self) -> dict[str, Any]:
         """How a put cuts its copy: two staging tiles of the largest size, row by row."""
         return {"chunk_rows": 1, "chunk_cols": self.tile or self.count, "pipeline": True}
 
@@ -132,7 +137,7 @@ class Collective:
     name: str
     title: str
     build: Callable[[Job], Program]
-    reference: Callable[[Job, Sequence[np.ndarray]], list[np.ndarray]]
+    reference: Callable[[Job, Slices], list[Slice]]
     transfers: Callable[[Job], list[Transfer]]
     formula: str
     rounds: Callable[[Job], int]

@@ -1,16 +1,25 @@
 """What all shipped programs have in common: windows, one dispatch per rank, one kernel on its cores."""
 
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim.kernels.collective import SHAPES, Job
 from a2a3sim.kernels.partition import behind, signal_row
 
-__all__ = ["assemble", "published"]
+__all__ = ["Kernel", "Tiles", "Window", "assemble", "published"]
+
+Window: TypeAlias = pld.DistributedTensor
+Kernel: TypeAlias = Callable[[pl.Tensor, pl.Tensor, Window, Window], None]  # (x, y, data, signal)
+Tiles: TypeAlias = Iterable[tuple[list[int], pl.Tile]]  # (offsets, tile) of each
 
 # No `from __future__ import annotations`: a program's annotations hold variables and are evaluated here.
 
 
-def assemble(collective: str, job: Job, kernel, data_shape: tuple[int, int], cells: int) -> pl.Program:
+def assemble(
+    collective: str, job: Job, kernel: Kernel, data_shape: tuple[int, int], cells: int
+) -> pl.Program:
     """The program that runs ``kernel(x, y, data, signal)`` on every core of every rank.
 
     Args:
@@ -25,24 +34,23 @@ def assemble(collective: str, job: Job, kernel, data_shape: tuple[int, int], cel
     data_t = pl.InOut[pld.DistributedTensor[[*data_shape], dtype]]
     signal_t = pl.InOut[pld.DistributedTensor[signal_shape, pl.INT32]]
 
-    def on_core(self, x: x_t, y: y_t, data: data_t, signal: signal_t):
+    def on_core(self, x: x_t, y: y_t, data: data_t, signal: signal_t) -> None:
         kernel(x, y, data, signal)
 
     on_core.__name__ = kernel.__name__
 
-    @pl.program
     class Shipped:
         step = pl.function(type=pl.FunctionType.InCore)(on_core)
 
         @pl.function(type=pl.FunctionType.Orchestration)
-        def per_rank(self, x: x_t, y: y_t, data: data_t, signal: signal_t):
+        def per_rank(self, x: x_t, y: y_t, data: data_t, signal: signal_t) -> None:
             with pl.spmd(cores):
                 self.step(x, y, data, signal)
 
         @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
         def host(
             self, x: pl.Tensor[[ranks, *x_shape], dtype], y: pl.Out[pl.Tensor[[ranks, *y_shape], dtype]]
-        ):
+        ) -> None:
             data_buf = pld.alloc_window_buffer([*data_shape], dtype=dtype)
             signal_buf = pld.alloc_window_buffer(signal_shape, dtype=pl.INT32)
             for r in pl.range(pld.world_size()):
@@ -50,21 +58,19 @@ def assemble(collective: str, job: Job, kernel, data_shape: tuple[int, int], cel
                 signal = pld.window(signal_buf, signal_shape, dtype=pl.INT32)
                 self.per_rank(x[r], y[r], data, signal, device=r)
 
-    Shipped.name = kernel.__name__
-    return Shipped
+    program = pl.program(Shipped)
+    program.name = kernel.__name__
+    return program
 
 
-def published(tiles, window, notify):
+def published(tiles: Tiles, window: Window, notify: Callable[[], None]) -> Tiles:
     """Store tiles into a window, ``notify()`` behind the last, and hand them out again for the output.
 
     The window comes first: tiles are handed out one late, so that the store of the last one into the output
     does not keep the notify back.
-
-    Args:
-        tiles: (offsets, tile) of each.
     """
 
-    def stored():
+    def stored() -> Tiles:
         for where, tile in behind(tiles):
             pl.store(tile, where, window)
             yield where, tile

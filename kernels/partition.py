@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 __all__ = [
     "ALIGNMENT",
@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 ALIGNMENT = 32  # bytes: the granule of UB rows and of efficient transfers
+_Item = TypeVar("_Item")
+
 _LINE = 128  # int32 cells in the 512 bytes that signal memory updates one at a time
 
 
@@ -89,7 +91,7 @@ def tiles(part: Part, largest: int | None, itemsize: int) -> list[Piece]:
     return [Piece(at, size, padded(size, itemsize)) for at, size in sizes]
 
 
-def in_turn(sequences: Iterable[Sequence]) -> list:
+def in_turn(sequences: Iterable[Sequence[_Item]]) -> list[_Item]:
     """The first item of each, then the second of each, …: consecutive moves go to different peers."""
     return [item for items in zip_longest(*sequences) for item in items if item is not None]
 
@@ -100,13 +102,13 @@ def rotated(peers: list[int], core: int) -> list[int]:
     return peers[first:] + peers[:first]
 
 
-def behind(made: Iterable, lag: int = 2) -> Iterator:
+def behind(made: Iterable[_Item], lag: int = 2) -> Iterator[_Item]:
     """Hand out each item once ``lag`` more have been made.
 
     A store into a window holds the scalar pipe until it is acknowledged. Stored two tiles behind, it does not
     keep the next loads from being issued.
     """
-    held: deque = deque()
+    held: deque[_Item] = deque()
     for item in made:
         held.append(item)
         if len(held) > lag:

@@ -6,23 +6,24 @@ round in P-1 steps between neighbours. Either way (P-1)·N bytes per rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allgather import from_the_left, ideal_ring_ps
-from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
-from a2a3sim.kernels.allreduce_mesh import peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, all_pairs
-from a2a3sim.kernels.frame import assemble
+from a2a3sim.kernels.allgather import ring_of_rows
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Job, Slice, Slices
+from a2a3sim.kernels.frame import Window, assemble
 from a2a3sim.kernels.partition import behind
 
 __all__ = ["MESH", "MESH_ROTATED", "RING"]
 
 
-def build_mesh(job: Job, order=peers_ascending):
+def build_mesh(job: Job, order: Order = peers_ascending) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def reduce_scatter_mesh(x, y, data, signal):
+    def reduce_scatter_mesh(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         peers = order(me, ranks, core)
@@ -45,11 +46,11 @@ def build_mesh(job: Job, order=peers_ascending):
     return assemble("reduce_scatter", job, reduce_scatter_mesh, (ranks, job.row), ranks)
 
 
-def build_ring(job: Job):
+def build_ring(job: Job) -> pl.Program:
     """The program for a job."""
     ranks, parts = job.ranks, job.parts()
 
-    def reduce_scatter_ring(x, y, data, signal):
+    def reduce_scatter_ring(x: pl.Tensor, y: pl.Tensor, data: Window, signal: Window) -> None:
         me = pld.rank(pld.get_comm_ctx(data))
         core = pl.get_block_idx()
         left, right = (me + ranks - 1) % ranks, (me + 1) % ranks
@@ -57,7 +58,7 @@ def build_ring(job: Job):
         if size == 0:
             return
 
-        def sums(step: int):
+        def sums(step: int) -> Iterator[tuple[int, int, pl.Tile]]:
             owner = (me + ranks - 1 - step) % ranks
             for at, size, row in job.tiles(parts[core]):
                 own = pl.load(x, [owner, at], [1, row], [1, size])
@@ -81,7 +82,7 @@ def build_ring(job: Job):
     return assemble("reduce_scatter", job, reduce_scatter_ring, (ranks, job.row), ranks - 1)
 
 
-def reference_mesh(job: Job, inputs, order=peers_ascending):
+def reference_mesh(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """Own part first, then the peers' in the order of each core."""
     results = []
     for rank in range(job.ranks):
@@ -93,7 +94,7 @@ def reference_mesh(job: Job, inputs, order=peers_ascending):
     return results
 
 
-def reference_ring(job: Job, inputs):
+def reference_ring(job: Job, inputs: Slices) -> list[Slice]:
     """Row r starts at rank r+1 and ends at rank r."""
     results = []
     for rank in range(job.ranks):
@@ -104,34 +105,10 @@ def reference_ring(job: Job, inputs):
     return results
 
 
-def _mesh(name: str, title: str, order) -> Collective:
-    return Collective(
-        collective="reduce_scatter",
-        name=name,
-        title=title,
-        build=lambda job: build_mesh(job, order),
-        reference=lambda job, inputs: reference_mesh(job, inputs, order),
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
-    )
-
-
-MESH = _mesh("mesh", "every rank reads its row of every peer, in ascending order", peers_ascending)
-MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
-RING = Collective(
-    collective="reduce_scatter",
-    name="ring",
-    title="partial sums travel round, each rank reads its left neighbour",
-    build=build_ring,
-    reference=reference_ring,
-    transfers=from_the_left,
-    formula="(P-1)·N",
-    rounds=lambda job: job.ranks - 1,
-    barriers=lambda job: job.ranks - 1,
-    latencies=lambda job: 3 * (job.ranks - 1),
-    ideal_ps=ideal_ring_ps,
+MESH, MESH_ROTATED = mesh_orders("reduce_scatter", "its row of every peer", build_mesh, reference_mesh)
+RING = ring_of_rows(
+    "reduce_scatter",
+    "partial sums travel round, each rank reads its left neighbour",
+    build_ring,
+    reference_ring,
 )

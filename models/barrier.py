@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from a2a3sim.models.operation import Operation
+from a2a3sim.models.clock import Clock
+from a2a3sim.models.core import Core
+from a2a3sim.models.operation import Signal
 
 __all__ = ["BlockBarrier"]
 
@@ -10,13 +12,13 @@ __all__ = ["BlockBarrier"]
 class BlockBarrier:
     """All blocks arrive with their earlier accesses complete; all leave together, ``cost`` ps after the last."""
 
-    def __init__(self, clock, blocks: int, cost: int) -> None:
+    def __init__(self, clock: Clock, blocks: int, cost: int) -> None:
         self.clock = clock
         self.blocks = blocks
         self.cost = cost
-        self._arrived: list[tuple] = []
+        self._arrived: list[tuple[Core, Signal]] = []
 
-    def arrive(self, core, op: Operation) -> None:
+    def arrive(self, core: Core, op: Signal) -> None:
         """Block the core until its siblings have come too."""
         core.fence(op, visible=core.fences != "explicit")
         op.end = -1  # not over: it has only arrived

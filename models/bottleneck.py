@@ -11,14 +11,17 @@ exactly.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable, Sequence
 from heapq import heappop
 from math import ceil
+from typing import Any
 
-from a2a3sim.models.capacity import ONE, Capacity
+from a2a3sim.models.capacity import ONE, Capacity, Route
 
-__all__ = ["NEVER", "TOLERANCE_PS", "Bottleneck", "RateClass", "bytes_left"]
+__all__ = ["NEVER", "OVER", "TOLERANCE_PS", "UNKNOWN", "Bottleneck", "Flow", "RateClass", "bytes_left"]
 
 NEVER = 1 << 62  # later than any event
+UNKNOWN = -1
 TOLERANCE_PS = 1e-6  # an end this little after a whole ps is at it
 
 
@@ -68,19 +71,21 @@ class Bottleneck:
         self.served = 0.0  # bytes a member has got since the group formed, as of `since`
         self.since = 0
         self.grouped = 0  # members
-        self.heap = []  # (tag, number, flow); a flow that has left since is passed over
+        self.heap: list[
+            tuple[float, int, Flow]
+        ] = []  # (tag, number, flow); a flow that has left since is passed over
         self.wake = NEVER  # the armed event
         # The routes for which this is the only hot capacity, by free rate; and the others.
-        self.classes = []  # RateClass, slowest first
+        self.classes: list[RateClass] = []  # slowest first
         self.weight = 0  # of all classes
-        self.arrivals = []  # flows that came to a class since the last solution
-        self.coupled = {}  # route -> weight of one flow
+        self.arrivals: list[Flow] = []  # flows that came to a class since the last solution
+        self.coupled: dict[Route, int] = {}  # weight of one flow
         # Work of one solution, see filling.py.
         self.open = self.touched = False
         self.avail = self.fastest = 0.0
         self.filling = 0
-        self.variable = ()
-        self.found = None
+        self.variable: Sequence[Route] = ()
+        self.found: tuple[float, float] | None = None
 
     def class_of(self, rate: float) -> RateClass:
         """The class of one free rate."""
@@ -113,7 +118,7 @@ class Bottleneck:
             heappop(heap)
         return NEVER
 
-    def pop(self, now: int):
+    def pop(self, now: int) -> Flow | None:
         """Take the next member that is over out of the group; None if there is none."""
         heap = self.heap
         while heap:
@@ -129,7 +134,62 @@ class Bottleneck:
         return None
 
 
-def bytes_left(flow, now: int) -> float:
+class Flow:
+    """One transfer in flight.
+
+    ``start`` and ``finish`` in ps; ``cuts`` lists (time, name of the bottleneck from then on), the name being
+    that of a capacity or ``pipe``; ``owner`` belongs to the caller.
+    """
+
+    __slots__ = (
+        "bottleneck",
+        "cuts",
+        "done",
+        "finish",
+        "left",
+        "nbytes",
+        "number",
+        "owner",
+        "route",
+        "since",
+        "start",
+        "tag",
+    )
+
+    def __init__(
+        self, nbytes: int, route: Route, start: int, done: Callable[[Flow], None], owner: Any, number: int
+    ) -> None:
+        self.nbytes = nbytes
+        self.route = route
+        self.start = start
+        self.finish = UNKNOWN  # the end as it stands while the flow runs at its free rate
+        self.cuts: list[tuple[int, str]] = []
+        self.owner = owner
+        self.done = done
+        self.number = number
+        self.bottleneck: Bottleneck | None = (
+            None  # whose level is its rate; None: it runs at the free rate of its route
+        )
+        self.left: float = nbytes  # bytes to go at `since`, while there is no bottleneck
+        self.since = start
+        self.tag = 0.0  # what the group of its bottleneck has served when it ends
+
+    @property
+    def rate(self) -> float:
+        """Goodput in bytes/s as last settled; 0 before that and when the flow is over."""
+        if self.bottleneck is None:
+            return 0.0 if self.finish == UNKNOWN else self.route.rate
+        return self.bottleneck.level
+
+    def __repr__(self) -> str:
+        path = "+".join(use[0].name for use in self.route.uses)
+        return f"<flow {self.number} {self.nbytes} B over {path or 'nothing'} {self.start}..{self.finish}>"
+
+
+OVER = Bottleneck(Capacity("over", 1, "over"))  # of a flow that has ended; its level stays 0
+
+
+def bytes_left(flow: Flow, now: int) -> float:
     """The bytes that a flow still has to move."""
     group = flow.bottleneck
     if group is None:

@@ -11,9 +11,11 @@ flows. How much they could ask for is bounded from above in integers, so the tes
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import cache
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from a2a3sim.errors import ConfigError
 
@@ -21,6 +23,10 @@ __all__ = ["ONE", "PS", "Capacity", "CapacityUse", "Route"]
 
 PS = 10**12  # picoseconds in a second
 ONE = 1 << 52  # weights are integers in units of 1/ONE: sums are exact in any order
+
+Weighted: TypeAlias = "tuple[Capacity, int | Fraction]"  # and what a byte of goodput takes of it
+Use: TypeAlias = "tuple[Capacity, int, int, Capacity | None, int]"  # see `_use`
+Path: TypeAlias = "list[tuple[Capacity, int, int]]"  # see `_merged`
 
 
 class Capacity:
@@ -49,6 +55,8 @@ class Capacity:
         "routes",
     )
 
+    feeds: dict[Capacity, list[int]]  # funnel -> [demand through it, most it lets through]
+
     def __init__(self, name: str, rate: int, kind: str) -> None:
         if not isinstance(rate, int) or isinstance(rate, bool) or rate <= 0:
             raise ConfigError(f"rate of capacity {name} must be whole bytes/s above 0, got {rate!r}")
@@ -64,14 +72,17 @@ class Capacity:
         self.peak_flows = 0
         self.busy_since = 0
         self.active = 0  # flows
-        self.routes = {}  # route with flows here -> its use of this capacity, in order of start
+        self.routes: dict[
+            Route, Use
+        ] = {}  # route with flows here -> its use of this capacity, in order of start
         self.demand = 0  # bytes/s if every flow ran as fast as its path alone allows
         self.limit = self.rate  # demand above it needs a closer look; -1 while watched
-        self.excess = 0  # the part of `demand` that funnels hold back; kept only while watched
-        self.feeds = None  # funnel -> [demand through it, most it lets through]; likewise
+        self.excess = (
+            0  # the part of `demand` that funnels hold back; kept only while watched, as are `feeds`
+        )
         self.hot = False
         self.dirty = False  # in the list of the next settling
-        self.bottleneck = None  # its Bottleneck, once it has been hot
+        self.bottleneck: Any = None  # its Bottleneck, once it has been hot
 
     def __repr__(self) -> str:
         return f"<capacity {self.name} {self.rate} B/s, {self.active} flows>"
@@ -80,7 +91,7 @@ class Capacity:
         """The statistics so far."""
         return CapacityUse(self.name, self.rate, self.kind, self.bytes, self.busy_ps, self.peak_flows)
 
-    def crowd(self, use) -> bool:
+    def crowd(self, use: Use) -> bool:
         """Look closer after a start: is this capacity hot, or still treated as hot?"""
         if self.limit >= 0:
             self.limit = -1
@@ -92,7 +103,7 @@ class Capacity:
             self._feed(use, 1)
         return self.hot or self.demand - self.excess > self.rate
 
-    def _feed(self, use, flows: int) -> None:
+    def _feed(self, use: Use, flows: int) -> None:
         _, load, _, funnel, most = use
         if funnel is None:
             return
@@ -105,7 +116,7 @@ class Capacity:
         after = feed[0] - feed[1]
         self.excess += (after if after > 0 else 0) - (before if before > 0 else 0)
 
-    def uncrowd(self, use) -> None:
+    def uncrowd(self, use: Use) -> None:
         """Undo `crowd` after an end; stop watching once nobody is left."""
         funnel = use[3]
         if funnel is not None:
@@ -161,7 +172,7 @@ class Route:
         "uses",
     )
 
-    def __init__(self, uses, bound: int | None, latency_ps: int) -> None:
+    def __init__(self, uses: Iterable[Weighted], bound: int | None, latency_ps: int) -> None:
         if bound is not None and bound <= 0:
             raise ConfigError(f"bound of a route must be above 0 bytes/s, got {bound!r}")
         self.bound = bound
@@ -192,10 +203,10 @@ class Route:
 
     def reset(self) -> None:
         """As new: for another run on the same machine."""
-        self.flows = []  # in flight, in order of start
-        self.hot = ()  # (Bottleneck, weight) of its hot capacities
+        self.flows: list[Any] = []  # the Flows in flight, in order of start
+        self.hot: Sequence[tuple[Any, int]] = ()  # (Bottleneck, weight) of its hot capacities
         self.placed = 0  # flows that take part in the sharing there
-        self.bottleneck = None  # of its flows, if it is coupled
+        self.bottleneck: Any = None  # of its flows, if it is coupled
         self.fresh = False  # coupled, and some of its flows may be elsewhere
 
     def __repr__(self) -> str:
@@ -207,9 +218,9 @@ class Route:
         return -(-nbytes * self.times // self.per)
 
 
-def _merged(uses) -> list[tuple[Capacity, int, int]]:
+def _merged(uses: Iterable[Weighted]) -> Path:
     """(capacity, numerator and denominator of its weight); one that is met twice is used twice."""
-    weights = {}
+    weights: dict[Capacity, int | Fraction] = {}
     for capacity, weight in uses:
         if weight <= 0:
             raise ConfigError(f"weight of {capacity.name} in a route must be above 0, got {weight!r}")
@@ -217,7 +228,7 @@ def _merged(uses) -> list[tuple[Capacity, int, int]]:
     return [(capacity, weight.numerator, weight.denominator) for capacity, weight in weights.items()]
 
 
-def _use(path, at: int, num: int, den: int):
+def _use(path: Path, at: int, num: int, den: int) -> Use:
     """(capacity, load of a flow in bytes/s rounded up, weight in ONEs, funnel, what that lets through)."""
     capacity, above, below = path[at]
     load = -(-num * above // (den * below))
@@ -225,7 +236,7 @@ def _use(path, at: int, num: int, den: int):
     return capacity, load, weight, *_funnel(path, at)
 
 
-def _funnel(path, at: int) -> tuple[Capacity | None, int]:
+def _funnel(path: Path, at: int) -> tuple[Capacity | None, int]:
     """The nearest capacity of a path that is ahead of the one at ``at`` in order, and what it lets through.
 
     That is in raw bytes/s of the capacity at ``at``, rounded up.

@@ -8,16 +8,18 @@ where the machine would: a wait, a scalar read, a fence, no room in a queue or i
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
-from a2a3sim.errors import KernelError
+from a2a3sim.models.clock import Clock
 from a2a3sim.models.gate import Gate
-from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.models.network import Network
+from a2a3sim.models.operation import UNKNOWN, Cause, Lane, Move, Operation, Signal, Vector
 from a2a3sim.models.overlap import OpenAccesses
 from a2a3sim.models.pipe import MovePipe, VectorPipe
 from a2a3sim.models.polling import Polling
-from a2a3sim.models.ub import TileLife, peak_usage
+from a2a3sim.models.signals import Signals
+from a2a3sim.models.ub import TileSpace
 
 __all__ = ["Core", "CoreCosts"]
 
@@ -43,7 +45,14 @@ class Core:
     """
 
     def __init__(
-        self, clock, network, signals, lane: Lane, costs: CoreCosts, fences: str, start: int
+        self,
+        clock: Clock,
+        network: Network,
+        signals: Signals,
+        lane: Lane,
+        costs: CoreCosts,
+        fences: str,
+        start: int,
     ) -> None:
         self.clock = clock
         self.network = network
@@ -52,48 +61,48 @@ class Core:
         self.costs = costs
         self.fences = fences
         self.time = lane.start = start
-        self.after = ("start", None)  # what the scalar pipe did last
-        self.kernel = None  # the thread of control, for parking
-        self.parked_on = None
+        self.after: Cause = ("start", None)  # what the scalar pipe did last
+        self.kernel: Any = None  # the thread of control, for parking
+        self.parked_on: Any = None
         slots = costs.moves_in_flight
-        self.pipes = {
+        self.pipes: dict[str, Any] = {  # MovePipe or VectorPipe
             "MTE2": MovePipe(self, slots),
             "MTE3": MovePipe(self, slots),
             "V": VectorPipe(self),
             "S": MovePipe(self, 1),
         }
+        self.pending: dict[str, list[Operation]] | None
         self.pending = {"MTE2": [], "MTE3": [], "V": []} if costs.queue is not None else None
         self.open_accesses = OpenAccesses()
         self.unknown: dict[Operation, None] = {}  # memory accesses whose end is not known
         self.accesses = 0
-        self.memory_done, self.memory_last = start, None  # all accesses of known end are complete
-        self.drained_done, self.drained_last = start, None  # the same for what has left the core or arrived
+        self.memory_done = self.drained_done = self.last_time = start
+        self.memory_last: Operation | None = None  # all accesses of known end are complete
+        self.drained_last: Operation | None = None  # the same for what has left the core or arrived
         self.running = 0  # operations and notifies not known to be over
         self.self_notifies = 0
-        self.sent: dict[int, tuple[int, Operation]] = {}  # rank -> when the newest notify is applied there
+        self.sent: dict[int, tuple[int, Signal]] = {}  # rank -> when the newest notify is applied there
         self.gate: Gate | None = None
-        self.last_time, self.last = start, None  # the latest known end
-        self.ub_used = 0  # bytes of tiles that operations may still use, for the wait for space
-        self._tiles = 0  # made so far
-        self._left: list[TileLife] = []  # that no operation of unknown end uses, since the last look,
-        self._leaving: list[tuple] = []  # and before: a heap of (end of its last use, number, tile)
+        self.last: Operation | None = None  # the latest known end
+        self.ub = None if costs.ub is None else TileSpace(self, costs.ub)
         self.awaited_start: Operation | None = None
         self.polling = Polling()
-        self._waiting = ""  # "space", "idle", "self" while parked for one of these
-        self._calls: deque = deque()  # of `known`: (callback, operation)
+        self._waiting = ""  # "idle", "self" while parked for one of these
+        self._calls: deque[tuple[Callable[[Operation], None], Operation]] = deque()  # of `known`
         self._calling = False
 
     # ---- the scalar pipe issues -------------------------------------------------------------------
 
-    def issue(self, op: Operation, cost: int | None = None) -> None:
+    def issue(self, op: Move | Vector, cost: int | None = None) -> None:
         """Put an operation into its pipe's queue; the kernel blocks only if there is no room."""
         costs, lane = self.costs, self.lane
         pipe = self.pipes[op.pipe]
         op.seq = len(lane.operations)
         lane.operations.append(op)
         if self.pending is not None and op.pipe != "S":
-            self._make_room_in_queue(op.pipe, costs.queue)
-            self.pending[op.pipe].append(op)
+            pending = self.pending[op.pipe]
+            self._make_room_in_queue(pending, costs.queue)  # type: ignore[arg-type]  # pending: it is limited
+            pending.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + (costs.issue if cost is None else cost)
         self.after = ("issue", op)
@@ -109,44 +118,6 @@ class Core:
         if len(queue) == 1:  # else what keeps the head back will have the pipe looked at
             pipe.pump()
 
-    def take_space(self, op: Operation, nbytes: int, operands: tuple[TileLife, ...] = ()) -> TileLife:
-        """Before `issue`: the tile that ``op`` makes gets its place, once no unfinished operation holds it.
-
-        An elementwise result (``operands`` given) that fits where an operand stands does not wait.
-        """
-        needed = nbytes
-        for life in operands:
-            if not life.held:
-                needed += life.nbytes
-        if self.ub_used + needed > self.costs.ub:
-            self._make_room_in_ub(nbytes, operands)
-        for life in operands:
-            if not life.held:
-                self._hold_again(life)
-        life = TileLife(nbytes, self._tiles)
-        self._tiles += 1
-        self.ub_used += nbytes
-        if op.pipe == "S":
-            self._left.append(life)  # made without an operation that would end
-        return life
-
-    def use_tiles(self, op: Operation, lives: tuple[TileLife, ...]) -> None:
-        """Before `issue`: these tiles are used until ``op`` is over."""
-        op.tiles = lives
-        for life in lives:
-            if not life.held:
-                if self.ub_used + life.nbytes > self.costs.ub:
-                    self._make_room_in_ub(0, (life,))
-                self._hold_again(life)
-            life.open += 1
-            if op.writes:
-                life.stores += 1
-
-    def _hold_again(self, life: TileLife) -> None:
-        """A tile that no unfinished operation used is used once more, so its space counts again."""
-        life.held = True
-        self.ub_used += life.nbytes
-
     def known(self, op: Operation, done: int) -> None:
         """The machine knows when ``op`` is over; called by its pipe."""
         if op.path is not None:
@@ -156,21 +127,8 @@ class Core:
             until = op.drained if op.writes else op.end
             if until > self.drained_done:
                 self.drained_done, self.drained_last = until, op
-        tiles = op.tiles
-        if tiles:
-            if op.writes:
-                until = op.drained
-                for life in tiles:
-                    life.stores -= 1
-                    life.stored = max(life.stored, until)
-            else:
-                until = op.end
-            for life in tiles:
-                life.open -= 1
-                if until >= life.busy:
-                    life.busy, life.user = until, op
-                if not life.open:
-                    self._left.append(life)
+        if op.tiles:
+            self.ub.over(op)  # type: ignore[union-attr]  # only where UB is limited do operations hold tiles
         self.running -= 1
         if done > self.last_time:
             self.last_time, self.last = done, op
@@ -188,28 +146,34 @@ class Core:
                     callback, over = calls.popleft()
                     callback(over)
                 self._calling = False
-        if self._waiting and (self.running == 0 or self._waiting == "space"):
-            self._recheck(op)
+        if op.tiles:
+            self.ub.look_again(op)  # type: ignore[union-attr]  # as above
+        if self._waiting == "idle" and self.running == 0:
+            self._waiting = ""
+            self.wake()
         op.deps = op.tiles = ()
 
     # ---- the scalar pipe blocks -------------------------------------------------------------------
 
-    def park(self, reason: object) -> None:
+    def park(self, reason: Any) -> None:
         """Let other kernels run until `wake`."""
         self.parked_on = reason
         self.clock.park(reason)
         self.parked_on = None
 
-    def wake(self, _=None) -> None:
+    def wake(self, _: Any = None) -> None:
         """Let this core's kernel go on."""
         self.awaited_start = None
         self.clock.wake(self.kernel)
 
     def stop(self) -> None:
         """The run is over: what the kernel's code still asks for while it is being ended has no effect."""
-        self.issue = self.notify = self.wait = self.fence = self.mark = self.take_space = self._stopped
+        for name in ("issue", "notify", "wait", "fence", "mark"):
+            setattr(self, name, self._stopped)
+        if self.ub is not None:
+            setattr(self.ub, "take", self._stopped)  # noqa: B010
 
-    def _stopped(self, *_args) -> None:
+    def _stopped(self, *_args: Any) -> NoReturn:
         while True:
             self.clock.park("the end of the run")
 
@@ -219,7 +183,7 @@ class Core:
             self.clock.at(self.time, self.wake)
             self.park("time")
 
-    def read(self, op: Operation) -> None:
+    def read(self, op: Move) -> None:
         """Issue a scalar read and stand still until its value is there."""
         self.sync()
         self.issue(op)
@@ -245,7 +209,7 @@ class Core:
             self.time = op.end
             self.after = ("fence", op)
 
-    def fence(self, op: Operation, visible: bool) -> None:
+    def fence(self, op: Signal, visible: bool) -> None:
         """Stand still until the core's earlier accesses are visible everywhere, or merely drained."""
         self._scalar(op, self.costs.issue)
         op.start = self.time
@@ -265,7 +229,7 @@ class Core:
         op.end = self.time
         op.cause = ("issue", None)
 
-    def mark(self, op: Operation) -> None:
+    def mark(self, op: Signal | Vector) -> None:
         """Enter a marker into the trace; it takes no time."""
         self._scalar(op, 0)
         op.start = op.end = self.time
@@ -277,15 +241,14 @@ class Core:
         op.dependents.append(self.wake)
         self.park(op)
 
-    def _scalar(self, op: Operation, cost: int) -> None:
+    def _scalar(self, op: Signal | Vector, cost: int) -> None:
         op.seq = len(self.lane.operations)
         self.lane.operations.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + cost
         self.after = ("issue", op)
 
-    def _make_room_in_queue(self, pipe: str, depth: int) -> None:
-        queue = self.pending[pipe]
+    def _make_room_in_queue(self, queue: list[Operation], depth: int) -> None:
         while queue and queue[0].start != UNKNOWN and queue[0].start <= self.time:
             queue.pop(0)
         if len(queue) < depth:
@@ -298,54 +261,9 @@ class Core:
             self.time = first.start
             self.after = ("pipe", first)
 
-    def _make_room_in_ub(self, nbytes: int, operands: tuple[TileLife, ...]) -> None:
-        """Wait until a new tile and the operands fit beside the tiles of unfinished operations."""
-        self.sync()
-        limit, leaving = self.costs.ub, self._leaving
-        while True:
-            now = self.time = max(self.time, self.clock.now)
-            for life in self._left:
-                heappush(leaving, (life.busy, life.number, life))
-            self._left.clear()
-            while leaving and (leaving[0][0] <= now or leaving[0][2].used_since(leaving[0][0])):
-                busy, _, life = heappop(leaving)
-                if life.held and not life.used_since(busy):
-                    life.held = False
-                    self.ub_used -= life.nbytes
-            needed, place = nbytes, False
-            for life in dict.fromkeys(operands):
-                if not life.held:
-                    needed += life.nbytes
-                if life.nbytes >= nbytes and not life.stores and life.stored <= now:
-                    place = True  # the result may stand where this operand does
-            if self.ub_used + needed <= limit or (place and self.ub_used + needed - nbytes <= limit):
-                return
-            if leaving:
-                self.clock.at(leaving[0][0], self._space_freed, leaving[0][2].user)
-            elif not self.pipes["V"].queue and not any(op.tiles for op in self.unknown):
-                return  # it never fits, as `finish` will say
-            self._waiting = "space"
-            self.park(("space", nbytes))
-
-    def _space_freed(self, op: Operation) -> None:
-        if self._waiting == "space":
-            self._waiting = ""
-            self.after = ("space", op)
-            self.time = max(self.time, self.clock.now)
-            self.wake()
-
-    def _recheck(self, op: Operation) -> None:
-        if self._waiting == "space" and op.tiles:
-            # Its tiles are free, or no longer held by a store; `_make_room_in_ub` looks which.
-            until = op.drained if op.writes else op.end
-            self.clock.at(max(until, self.clock.now), self._space_freed, op)
-        elif self._waiting == "idle" and self.running == 0:
-            self._waiting = ""
-            self.wake()
-
     # ---- signals ----------------------------------------------------------------------------------
 
-    def notify(self, op: Operation, latency: int, own: bool) -> None:
+    def notify(self, op: Signal, latency: int, own: bool) -> None:
         """Queue a notify; it leaves when the fence mode lets it, without holding the scalar pipe.
 
         Args:
@@ -368,7 +286,7 @@ class Core:
             gate = self.gate = Gate(self, op.seq)
         gate.notifies.append(op)
 
-    def leave(self, op: Operation, gate: int, cause: Operation | None) -> None:
+    def leave(self, op: Signal, gate: int, cause: Operation | None) -> None:
         """A notify leaves its core: when issued, or when the accesses before it are complete."""
         if gate > op.issued and cause is not None:
             op.start, op.cause = gate, ("fence", cause)
@@ -377,7 +295,7 @@ class Core:
         latency, _ = op.work
         self.signals.send(op, op.start + latency, self)
 
-    def notified(self, op: Operation) -> None:
+    def notified(self, op: Signal) -> None:
         """One of this core's notifies has been applied at its target."""
         _, own = op.work
         op.work = None
@@ -396,7 +314,7 @@ class Core:
             self._waiting = ""
             self.wake()
 
-    def wait(self, op: Operation) -> None:
+    def wait(self, op: Signal) -> None:
         """Poll a local cell until its predicate holds."""
         if self.self_notifies:
             # A notify to the own rank is applied before any later wait of the same core.
@@ -418,11 +336,8 @@ class Core:
             self._waiting = "idle"
             self.park("the end of its operations")
         lane = self.lane
-        limit = self.costs.ub
-        if limit is not None:
-            lane.ub_peak_bytes, tiles = peak_usage(lane.operations)
-            if lane.ub_peak_bytes > limit:
-                raise self._does_not_fit(lane.ub_peak_bytes, limit, tiles)
+        if self.ub is not None:
+            self.ub.measure(lane)
         if self.last_time > self.time or (self.last_time == self.time and self.last is not None):
             lane.end, lane.last = self.last_time, ("pipe", self.last)
         else:
@@ -430,16 +345,3 @@ class Core:
         if self.clock.now < lane.end:
             self.clock.at(lane.end, self.wake)
             self.park("time")
-
-    def _does_not_fit(self, peak: int, limit: int, tiles: list[Operation]) -> KernelError:
-        """The tiles that are alive together exceed UB."""
-        largest = sorted(tiles, key=lambda op: -op.makes)[:4]
-        named = ", ".join(f"{op.makes} B made by {op.kind}" for op in largest)
-        more = f" and {len(tiles) - len(largest)} more" if len(tiles) > len(largest) else ""
-        error = KernelError(
-            f"capacity: {len(tiles)} tiles of {self.lane.kernel} are alive together and need {peak} B "
-            f"({named}{more}), but UB holds {limit} B for tiles: move the data in chunks of "
-            f"{limit * 100 // peak} % of the size or smaller"
-        )
-        error.site, error.lane = tiles[-1].site, self.lane
-        return error

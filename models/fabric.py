@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
+from a2a3sim.models.capacity import Weighted
 from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.network import Capacity, Route
 
+if TYPE_CHECKING:
+    from a2a3sim.models.platform import Platform
+    from a2a3sim.models.topology import Topology
+
 __all__ = ["Fabric", "Path"]
+
+_Value = TypeVar("_Value")
 
 
 class Path:
@@ -25,7 +34,9 @@ class Path:
 
     __slots__ = ("ack", "head", "load", "route", "tail", "uses")
 
-    def __init__(self, uses, bound: int | None, head: int, tail: int, ack: int, load: bool) -> None:
+    def __init__(
+        self, uses: Iterable[Weighted], bound: int | None, head: int, tail: int, ack: int, load: bool
+    ) -> None:
         self.uses = tuple(uses)
         route = Route(uses, bound, tail)
         self.route = None if route.unlimited else route
@@ -35,16 +46,16 @@ class Path:
         self.load = load
 
 
-class _ByDevice(dict):
+class _ByDevice(dict[int, _Value]):
     """Values by device, made when first asked for."""
 
     __slots__ = ("_make",)
 
-    def __init__(self, make) -> None:
+    def __init__(self, make: Callable[[int], _Value]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, device: int):
+    def __missing__(self, device: int) -> _Value:
         value = self[device] = self._make(device)
         return value
 
@@ -58,14 +69,14 @@ class Fabric:
         jitter: of the links' latencies, None for those of the platform.
     """
 
-    def __init__(self, topology, platform, jitter: Jitter | None = None) -> None:
+    def __init__(self, topology: Topology, platform: Platform, jitter: Jitter | None = None) -> None:
         self.topology = topology
         self.jitter = jitter
         self._platform = platform
         self._capacities: dict[str, Capacity] = {}
-        self._loads: dict[int, _ByDevice] = {}
-        self._stores: dict[int, _ByDevice] = {}
-        self._latencies: dict[int, _ByDevice] = {}
+        self._loads: dict[int, _ByDevice[Path]] = {}
+        self._stores: dict[int, _ByDevice[Path]] = {}
+        self._latencies: dict[int, _ByDevice[int]] = {}
         # Raw bytes per byte of payload; as ints where they are, since thousands of paths are made.
         self._read_weight = _inverse(platform.efficiency.read)
         self._write_weight = _inverse(platform.efficiency.write)
@@ -93,12 +104,12 @@ class Fabric:
             capacity = self._capacities[name] = Capacity(name, rate, kind)
         return [capacity]
 
-    def _hbm(self, device: int) -> list[tuple[Capacity, int]]:
+    def _hbm(self, device: int) -> list[Weighted]:
         found = self._capacity(f"hbm{device}", self._platform.hbm.bandwidth, "hbm")
         return [(capacity, 1) for capacity in found]
 
-    def _links(self, src: int, dst: int, weight) -> list[tuple[Capacity, int | Fraction]]:
-        uses = []
+    def _links(self, src: int, dst: int, weight: int | Fraction) -> list[Weighted]:
+        uses: list[Weighted] = []
         for link in self.topology.path(src, dst):
             # A rate that is stated as payload already needs no efficiency.
             share = 1 if link.payload else weight
@@ -161,6 +172,6 @@ class Fabric:
         return Path(uses, bound, 0, out, back, False)
 
 
-def _inverse(share) -> int | Fraction:
+def _inverse(share: Fraction) -> int | Fraction:
     inverse = 1 / Fraction(share)
     return inverse.numerator if inverse.denominator == 1 else inverse

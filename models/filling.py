@@ -9,26 +9,31 @@ agrees with what was held fixed is asked afterwards.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heapreplace
+from typing import Any, TypeAlias
 
-from a2a3sim.models.bottleneck import Bottleneck
-from a2a3sim.models.capacity import PS
+from a2a3sim.models.bottleneck import Bottleneck, RateClass
+from a2a3sim.models.capacity import PS, Route
 
 __all__ = ["fill"]
 
 SAME = 1e-12  # relative difference up to which two rates are one
 
+Outcome: TypeAlias = tuple[Bottleneck | None, float]  # what holds a route back, and its rate
+Variable: TypeAlias = dict[Route, Outcome]  # None in place of an outcome while it rises
+Pinned: TypeAlias = dict[RateClass, None]
 
-def fill(opened: list[Bottleneck]) -> tuple[dict, dict, dict]:
+
+def fill(opened: list[Bottleneck]) -> tuple[Variable, Pinned, dict[Bottleneck, None]]:
     """Fill the routes and classes that are, were or may be held back by one of the ``opened``.
 
     Returns the routes with their (bottleneck or None, rate), the classes that keep their free rate, and the
     bottlenecks to open as well because the outcome contradicts them. ``found`` of an opened one is then its
     (level, pace), None if it holds nothing back.
     """
-    variable = {}
+    variable: Variable = {}
     for each in opened:
         _gather_open(each, variable)
-    others = []
+    others: list[Bottleneck] = []
     for route in variable:
         for each, _ in route.hot:
             if not each.open and not each.touched:
@@ -38,13 +43,13 @@ def fill(opened: list[Bottleneck]) -> tuple[dict, dict, dict]:
         each.touched = False
         _gather_limit(each, variable)
     pinned = _rise(opened + others, variable)
-    more = {}
+    more: dict[Bottleneck, None] = {}
     for each in opened:
         if each.found is not None and each.fastest > each.found[0] * (1 + SAME):
             most = each.found[0] * (1 + SAME)
             for route in each.coupled:  # held fixed, but faster than this bottleneck allows
-                if route not in variable and route.bottleneck.level > most:
-                    more[route.bottleneck] = None
+                if route not in variable and (group := route.bottleneck) is not None and group.level > most:
+                    more[group] = None
     for each in others:
         if each.found is not None:
             more[each] = None  # routes joined its group, or left it too little
@@ -58,7 +63,7 @@ def fill(opened: list[Bottleneck]) -> tuple[dict, dict, dict]:
     return variable, pinned, more
 
 
-def _gather_open(each: Bottleneck, variable: dict) -> None:
+def _gather_open(each: Bottleneck, variable: Variable) -> None:
     """What the routes held fixed leave of an open capacity, and the weight of the others on it."""
     avail, weight, fastest, mine = each.scaled, each.weight, 0.0, []
     for route, share in each.coupled.items():
@@ -67,7 +72,7 @@ def _gather_open(each: Bottleneck, variable: dict) -> None:
         if group is None or group.open or not group.capacity.hot:
             weight += share
             mine.append(route)
-            variable[route] = None
+            variable[route] = None  # type: ignore[assignment]  # until it is held back
         else:
             level = group.level
             avail -= level * share
@@ -76,7 +81,7 @@ def _gather_open(each: Bottleneck, variable: dict) -> None:
     each.avail, each.filling, each.fastest, each.variable = avail, weight, fastest, mine
 
 
-def _gather_limit(each: Bottleneck, variable: dict) -> None:
+def _gather_limit(each: Bottleneck, variable: Variable) -> None:
     """The same for a capacity that is only a limit: its classes and its group stay as they are."""
     avail, weight, mine = each.scaled, 0, []
     for one in each.classes:
@@ -92,7 +97,7 @@ def _gather_limit(each: Bottleneck, variable: dict) -> None:
     each.avail, each.filling, each.variable = avail, weight, mine
 
 
-def _rise(touched: list[Bottleneck], variable: dict) -> dict:
+def _rise(touched: list[Bottleneck], variable: Variable) -> Pinned:
     """Raise all variable routes and the classes of open capacities until each is held back; see `fill`."""
     levels = []  # (level, position, bottleneck): lower bounds, for a level only rises while others freeze
     for position, each in enumerate(touched):
@@ -104,7 +109,7 @@ def _rise(touched: list[Bottleneck], variable: dict) -> dict:
     heapify(levels)
     limits = _limits(touched, variable)  # slowest last
     lowest = limits[-1][0] if limits else 0.0
-    pinned = {}
+    pinned: Pinned = {}
     while levels:
         bound, position, each = levels[0]
         weight = each.filling
@@ -139,7 +144,7 @@ def _rise(touched: list[Bottleneck], variable: dict) -> dict:
     return pinned
 
 
-def _freeze(route, rate: float, at: Bottleneck | None) -> None:
+def _freeze(route: Route, rate: float, at: Bottleneck | None) -> None:
     count = route.placed
     for each, share in route.hot:
         if each is not at:
@@ -148,8 +153,9 @@ def _freeze(route, rate: float, at: Bottleneck | None) -> None:
             each.filling -= share
 
 
-def _limits(touched: list[Bottleneck], variable: dict) -> list:
+def _limits(touched: list[Bottleneck], variable: Variable) -> list[tuple[float, int, Any, Bottleneck | None]]:
     """(free rate, number, route or class, home of a class), slowest last; the number is unique."""
+    limits: list[tuple[float, int, Any, Bottleneck | None]]
     limits = [(route.rate, number, route, None) for number, route in enumerate(variable)]
     for each in touched:
         if each.open and each.weight:

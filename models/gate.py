@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from a2a3sim.models.operation import Operation
+from typing import Protocol
+
+from a2a3sim.models.operation import Operation, Signal
 
 __all__ = ["Gate"]
+
+
+class _Core(Protocol):
+    """What a gate asks of its core."""
+
+    memory_done: int
+    memory_last: Operation | None
+    accesses: int
+    unknown: dict[Operation, None]
+    gate: Gate | None
+
+    def leave(self, op: Signal, gate: int, cause: Operation | None) -> None: ...
 
 
 class Gate:
@@ -15,11 +29,12 @@ class Gate:
 
     __slots__ = ("cause", "core", "following", "missing", "newest", "notifies", "seq", "time")
 
-    def __init__(self, core, seq: int) -> None:
+    def __init__(self, core: _Core, seq: int) -> None:
         self.core = core
         self.seq = seq  # of its first notify
-        self.time, self.cause = core.memory_done, core.memory_last
-        self.notifies: list[Operation] = []
+        self.time = core.memory_done
+        self.cause: Operation | None = core.memory_last
+        self.notifies: list[Signal] = []
         self.newest = core.accesses
         self.following: Gate | None = None
         self.missing, since = 0, -1
@@ -38,7 +53,7 @@ class Gate:
         """It is known when one of the accesses is complete."""
         if op.visible > self.time:
             self.time, self.cause = op.visible, op
-        gate = self
+        gate: Gate | None = self
         while gate is not None:
             gate.missing -= 1
             if gate.missing:

@@ -5,10 +5,11 @@ or a busy neighbour may do to any core at any time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from a2a3sim.models.core import Core
 from a2a3sim.models.fabric import Path
-from a2a3sim.models.operation import Operation
+from a2a3sim.models.operation import Move, Operation, Signal, Vector
 
 __all__ = ["HeldCore", "later"]
 
@@ -32,14 +33,14 @@ class HeldCore(Core):
         before: called with each operation in program order, before it is issued; returns a time in ps.
     """
 
-    def __init__(self, before: Callable[[Operation], int], *args) -> None:
+    def __init__(self, before: Callable[[Operation], int], *args: Any) -> None:
         super().__init__(*args)
         self._before = before
 
-    def issue(self, op: Operation, cost: int | None = None) -> None:
+    def issue(self, op: Move | Vector, cost: int | None = None) -> None:
         self.time += self._before(op)
         super().issue(op, cost)
 
-    def _scalar(self, op: Operation, cost: int) -> None:
+    def _scalar(self, op: Signal | Vector, cost: int) -> None:
         self.time += self._before(op)
         super()._scalar(op, cost)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
 
 from a2a3sim.errors import KernelError
+from a2a3sim.models.clock import Clock
 from a2a3sim.models.core import Core, CoreCosts
 from a2a3sim.models.fabric import Fabric
 from a2a3sim.models.hold import HeldCore
 from a2a3sim.models.network import Network
-from a2a3sim.models.operation import Lane
+from a2a3sim.models.operation import Lane, Operation
 from a2a3sim.models.signals import Signals
+from a2a3sim.units import cycles_ps
+
+if TYPE_CHECKING:
+    from a2a3sim.models.platform import Platform
 
 __all__ = ["Machine"]
 
-_PS = 10**12
+
+class ElementType(Protocol):
+    """What the machine asks of an element type of the language."""
+
+    name: str
+    itemsize: int
 
 
 class Machine:
@@ -33,13 +44,13 @@ class Machine:
 
     def __init__(
         self,
-        clock,
-        platform,
+        clock: Clock,
+        platform: Platform,
         fabric: Fabric,
         seed: int,
         fences: str,
         slow: Mapping[int, Fraction] | None = None,
-        holds: Callable[[Lane], Callable | None] | None = None,
+        holds: Callable[[Lane], Callable[[Operation], int] | None] | None = None,
     ) -> None:
         self.clock = clock
         self.platform = platform
@@ -51,15 +62,14 @@ class Machine:
         self._slow = dict(slow or {})
         self._holds = holds
         self._costs: dict[int, CoreCosts] = {}
-        self._vector: dict[int, dict[tuple, int]] = {}
-        self._checked: dict = {}
+        self._vector: dict[int, dict[tuple[str, ElementType, tuple[int, ...]], int]] = {}
+        self._checked: dict[ElementType, bool] = {}
         #: Whether nothing is on its way but scalar reads; whoever knows all cores replaces it.
         self.only_polls: Callable[[], bool] = lambda: False
 
-    def cycles(self, device: int, cycles) -> int:
+    def cycles(self, device: int, cycles: int | Fraction) -> int:
         """Core cycles of a device in ps, rounded up once."""
-        exact = Fraction(cycles) * self._slow.get(device, 1) * _PS / self.platform.core.clock
-        return -(-exact.numerator // exact.denominator)
+        return cycles_ps(Fraction(cycles) * self._slow.get(device, 1), self.platform.core.clock)
 
     def costs(self, device: int) -> CoreCosts:
         """What a core of this device costs."""
@@ -82,11 +92,11 @@ class Machine:
         before = self._holds(lane) if self._holds is not None else None
         return Core(*parts) if before is None else HeldCore(before, *parts)
 
-    def vector_costs(self, device: int) -> dict[tuple, int]:
+    def vector_costs(self, device: int) -> dict[tuple[str, ElementType, tuple[int, ...]], int]:
         """Durations known so far on a device, by (instruction, dtype, shape)."""
         return self._vector.setdefault(device, {})
 
-    def vector_ps(self, device: int, instr: str, dtype, shape) -> int:
+    def vector_ps(self, device: int, instr: str, dtype: ElementType, shape: tuple[int, ...]) -> int:
         """Duration of a vector instruction on operands of this shape: start-up + slope x repeats."""
         nbytes = dtype.itemsize
         for size in shape:
@@ -95,12 +105,11 @@ class Machine:
         cost = self._vector.setdefault(device, {})[instr, dtype, shape] = self.cycles(device, cycles)
         return cost
 
-    def check_vector(self, what: str, dtype) -> None:
+    def check_vector(self, what: str, dtype: ElementType) -> None:
         """KernelError if the vector unit has no arithmetic on this dtype."""
-        key = ("vector", dtype)
-        ok = self._checked.get(key)
+        ok = self._checked.get(dtype)
         if ok is None:
-            ok = self._checked[key] = self.platform.vector.supports(dtype.name)
+            ok = self._checked[dtype] = self.platform.vector.supports(dtype.name)
         if not ok:
             vector = self.platform.vector
             known = ", ".join((*vector.native, *vector.emulated))
@@ -108,7 +117,7 @@ class Machine:
                 f"type: {what} on {dtype.name}, but the vector unit of {self.platform.name} calculates in {known}"
             )
 
-    def check_atomic(self, what: str, dtype) -> None:
+    def check_atomic(self, what: str, dtype: ElementType) -> None:
         """KernelError if stores cannot add this dtype."""
         known = self.platform.atomic.dtypes
         if dtype.name not in known:

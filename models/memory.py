@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
-from a2a3sim.models.operation import Access
+__all__ = ["Access", "Memory", "region_accesses"]
 
-__all__ = ["Memory", "region_accesses"]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Span: TypeAlias = tuple[int, int, int, int]  # (offset, rows, row_bytes, stride)
+
+
+class Access(NamedTuple):
+    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
+
+    memory: Memory
+    offset: int
+    rows: int
+    row_bytes: int
+    stride: int
 
 
 class Memory:
@@ -23,7 +38,17 @@ class Memory:
         "rank", "signal", "written",
     )  # fmt: skip
 
-    def __init__(self, id, name, kind, device, rank, nbytes, data, buffer=None):
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        kind: str,
+        device: int,
+        rank: int,
+        nbytes: int,
+        data: Bytes | None,
+        buffer: int | str | None = None,
+    ) -> None:
         self.id = id
         self.name = name
         self.kind = kind
@@ -33,21 +58,23 @@ class Memory:
         self.data = data
         self.buffer = buffer if buffer is not None else id
         self.signal = False  # some notify or wait uses cells of this object
-        self._cells = None
+        self._cells: memoryview[int] | None = None
         self._looked: set[int] = set()  # cells that a wait has looked at, and
-        self._lost: set[tuple] = set()  # regions that were written, in a run that keeps no bytes
-        self.cell_shape = None  # the extents through which they are addressed
-        self.written = None  # per byte whether it has been written, where that is watched; ranks may share it
+        self._lost: set[Span] = set()  # regions that were written, in a run that keeps no bytes
+        self.cell_shape: Sequence[int] | None = None  # the extents through which they are addressed
+        self.written: npt.NDArray[np.bool_] | None = (
+            None  # per byte whether it has been written, where that is watched; ranks may share it
+        )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.kind} {self.name} of rank {self.rank}, {self.nbytes} B>"
 
-    def cells(self) -> memoryview:
+    def cells(self) -> memoryview[int]:
         """The object's int32 words for signal cells; materialised (zero) if the run keeps no bytes."""
         if self._cells is None:
             if self.data is None:
                 self.data = np.zeros(self.nbytes, np.uint8)
-            self._cells = memoryview(self.data)[: self.nbytes & ~3].cast("i")
+            self._cells = memoryview(self.data.data)[: self.nbytes & ~3].cast("i")
         return self._cells
 
     def cell_name(self, offset: int) -> str:
@@ -72,7 +99,7 @@ class Memory:
         self._looked.add(offset)
         return bool(self._lost) and self.lost(offset)
 
-    def lose(self, spans) -> bool:
+    def lose(self, spans: Iterable[Span]) -> bool:
         """Bytes are written that the run does not keep; whether a wait has looked at a cell there."""
         self._lost.update(spans)
         return any(_covers(span, offset) for offset in self._looked for span in spans)
@@ -81,24 +108,34 @@ class Memory:
         """Whether the cell at a byte offset has been written with bytes that the run does not keep."""
         return any(_covers(span, offset) for span in self._lost)
 
-    def typed(self, dtype, offset, shape, strides) -> np.ndarray | None:
+    def typed(
+        self, dtype: np.dtype[Any], offset: int, shape: Sequence[int], strides: Sequence[int]
+    ) -> npt.NDArray[Any] | None:
         """A typed array view at a byte offset, or None where no bytes are kept."""
         if self.data is None:
             return None
         return np.ndarray(shape, dtype, self.data, offset, strides)
 
 
-def _covers(span, offset: int) -> bool:
+def _covers(span: Span, offset: int) -> bool:
     """Whether a region (offset, rows, row_bytes, stride) has the byte at ``offset``."""
     begin, rows, row_bytes, stride = span
     row = (offset - begin) // stride if rows > 1 else 0
     return 0 <= row < rows and 0 <= offset - begin - row * stride < row_bytes
 
 
-def region_accesses(memory, base, strides, itemsize, offsets, shape) -> tuple[Access, ...]:
+def region_accesses(
+    memory: Any,
+    base: int,
+    strides: Sequence[int],
+    itemsize: int,
+    offsets: Sequence[int],
+    shape: Sequence[int],
+) -> tuple[Access, ...]:
     """The byte regions of a rectangular region, rows coalesced where they touch.
 
     Args:
+        memory: the object; None where only the places of the bytes matter.
         base: byte offset of the tensor's first element in the memory object.
         strides: the tensor's strides in bytes, last dimension contiguous.
         offsets, shape: the region, in elements.

@@ -9,60 +9,15 @@ so the times do not depend on the order in which simultaneous flows are started.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from a2a3sim.models.bottleneck import OVER, Flow
 from a2a3sim.models.capacity import Capacity, Route
-from a2a3sim.models.sharing import UNKNOWN, Sharing
+from a2a3sim.models.clock import Clock
+from a2a3sim.models.sharing import Sharing
 
 __all__ = ["Capacity", "Flow", "Network", "Route"]
-
-_OVER = "over"  # in place of the bottleneck of a flow that has ended
-
-
-class Flow:
-    """One transfer in flight.
-
-    ``start`` and ``finish`` in ps; ``cuts`` lists (time, name of the bottleneck from then on), the name being
-    that of a capacity or ``pipe``; ``owner`` belongs to the caller.
-    """
-
-    __slots__ = (
-        "bottleneck",
-        "cuts",
-        "done",
-        "finish",
-        "left",
-        "nbytes",
-        "number",
-        "owner",
-        "route",
-        "since",
-        "start",
-        "tag",
-    )
-
-    def __init__(self, nbytes, route, start, done, owner, number):
-        self.nbytes = nbytes
-        self.route = route
-        self.start = start
-        self.finish = UNKNOWN  # the end as it stands while the flow runs at its free rate
-        self.cuts = []
-        self.owner = owner
-        self.done = done
-        self.number = number
-        self.bottleneck = None  # whose level is its rate; None: it runs at the free rate of its route
-        self.left = nbytes  # bytes to go at `since`, while there is no bottleneck
-        self.since = start
-        self.tag = 0.0  # what the group of its bottleneck has served when it ends
-
-    @property
-    def rate(self) -> float:
-        """Goodput in bytes/s as last settled; 0 before that and when the flow is over."""
-        if self.bottleneck is None:
-            return 0.0 if self.finish == UNKNOWN else self.route.rate
-        return 0.0 if self.bottleneck is _OVER else self.bottleneck.level
-
-    def __repr__(self) -> str:
-        path = "+".join(use[0].name for use in self.route.uses)
-        return f"<flow {self.number} {self.nbytes} B over {path or 'nothing'} {self.start}..{self.finish}>"
 
 
 class Network:
@@ -74,12 +29,12 @@ class Network:
 
     __slots__ = ("_at", "_sharing", "clock", "flows", "seed", "used")
 
-    def __init__(self, clock, seed: int = 0) -> None:
+    def __init__(self, clock: Clock, seed: int = 0) -> None:
         self.clock = clock
         self.seed = seed
         self.flows = 0  # started so far
         self._at = clock.at
-        self.used = []  # every capacity that ever carried a flow, in order of first use
+        self.used: list[Capacity] = []  # every capacity that ever carried a flow, in order of first use
         self._sharing = Sharing(clock, self._finish)
 
     @property
@@ -94,7 +49,7 @@ class Network:
     def resolves(self) -> int:
         return self._sharing.resolves
 
-    def start(self, nbytes: int, route: Route, done, owner=None) -> Flow:
+    def start(self, nbytes: int, route: Route, done: Callable[[Flow], None], owner: Any = None) -> Flow:
         """Start ``nbytes`` on a route now; ``done(flow)`` is called in the event at its finish."""
         now = self.clock.now
         number = self.flows = self.flows + 1
@@ -142,7 +97,7 @@ class Network:
         now = self.clock.now
         if flow.finish != now or flow.bottleneck is not None:
             return
-        flow.bottleneck = _OVER
+        flow.bottleneck = OVER
         nbytes = flow.nbytes
         route = flow.route
         flows = route.flows

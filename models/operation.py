@@ -7,24 +7,22 @@ clock gets there: a core's own queues are computed ahead).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from types import CodeType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from a2a3sim.models.memory import Memory
+    from a2a3sim.models.bottleneck import Flow
+    from a2a3sim.models.fabric import Path
+    from a2a3sim.models.memory import Access, Memory
 
-__all__ = ["UNKNOWN", "Access", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
+__all__ = ["UNKNOWN", "Lane", "Move", "Operation", "Signal", "Vector", "operation"]
 
 UNKNOWN = -1
 
-
-class Access(NamedTuple):
-    """A rectangular byte region of one memory object: ``rows`` rows of ``row_bytes``, ``stride`` bytes apart."""
-
-    memory: Memory
-    offset: int
-    rows: int
-    row_bytes: int
-    stride: int
+Cause: TypeAlias = "tuple[str, Operation | None]"  # a reason, and the operation that it names
+Cell: TypeAlias = "tuple[Memory, int]"  # a signal cell: memory, byte offset
+Site: TypeAlias = tuple[CodeType, int]  # of the user's call; a2a3sim.trace.record resolves it
 
 
 class Lane:
@@ -49,7 +47,19 @@ class Lane:
         "ub_peak_bytes",
     )
 
-    def __init__(self, index, call, dispatch, task, device, rank, core, kernel, block=0, blocks=1):
+    def __init__(
+        self,
+        index: int,
+        call: int,
+        dispatch: int,
+        task: int,
+        device: int,
+        rank: int,
+        core: int,
+        kernel: str,
+        block: int = 0,
+        blocks: int = 1,
+    ) -> None:
         self.index = index  # position in Trace.lanes
         self.call = call  # index of the call (0 unless a worker makes several)
         self.dispatch = dispatch  # index of the dispatch within the call, in host order
@@ -62,12 +72,12 @@ class Lane:
         self.blocks = blocks  # pl.get_block_num()
         self.start = UNKNOWN  # the kernel's first instant on this core
         self.end = UNKNOWN  # pipes drained, stores and notifies applied
-        self.last = None  # (reason, operation) that determined `end`, for the critical path
-        self.operations = []  # in program order
-        self.phase = None  # the named phase that it is in
+        self.last: Cause | None = None  # (reason, operation) that determined `end`, for the critical path
+        self.operations: list[Operation] = []  # in program order
+        self.phase: Any = None  # the named phase that it is in
         self.ub_peak_bytes = UNKNOWN  # of live tiles; where UB has no limit, nobody needs it during the run
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<lane {self.kernel} rank {self.rank} core {self.core} dispatch {self.dispatch}>"
 
 
@@ -116,39 +126,47 @@ class Operation:
     )
 
     # What only some kinds of operations have; their classes below make slots of them.
-    action = cell = by = flow = path = peer = seen = staged = value = None
+    action: str | None = None
+    cell: Cell | None = None
+    by: Operation | None = None
+    flow: Flow | None = None
+    path: Path | None = None
+    peer: int | None = None
+    seen: int | None = None
+    staged: Operation | None = None
+    value: int | None = None
     applied = order = UNKNOWN
     atomic = False
     makes = nbytes = 0
-    reads = writes = ()
+    reads: tuple[Access, ...] = ()
+    writes: tuple[Access, ...] = ()
 
-    def __init__(self, lane, kind, pipe, site):
+    def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
-        self.site = (
-            site  # (code object, instruction offset) of the user's call; a2a3sim.trace.record resolves it
-        )
+        self.site = site
         self.seq = 0  # program index within the lane
         self.begun = self.issued = self.start = self.end = UNKNOWN
-        self.operands = ()  # producing operations
-        self.deps = ()  # operations whose end bounds the start
-        self.dependents = None  # callbacks once `end` is known
-        self.tiles = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
-        self.cause = self.after = None
-        self.work = None  # what to do with the bytes; dropped when done
+        self.operands: tuple[Operation, ...] = ()  # producing operations
+        self.deps: tuple[Operation, ...] = ()  # operations whose end bounds the start
+        self.dependents: list[Callable[[Operation], None]] | None = None  # callbacks once `end` is known
+        self.tiles: tuple[Any, ...] = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
+        self.cause: Cause | None = None
+        self.after: Cause | None = None
+        self.work: Any = None  # what to do with the bytes; dropped when done
 
     @property
-    def drained(self):
+    def drained(self) -> int:
         """When its last byte left the core or arrived; its end, for what moves no bytes."""
         return self.end
 
     @property
-    def visible(self):
+    def visible(self) -> int:
         """When its effect can be seen; its end, for what moves no bytes."""
         return self.end
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.kind} #{self.seq} {self.lane!r} {self.start}..{self.end}>"
 
 
@@ -159,7 +177,11 @@ class Move(Operation):
         "atomic", "drained", "flow", "makes", "nbytes", "path", "peer", "reads", "staged", "visible", "writes",
     )  # fmt: skip
 
-    def __init__(self, lane, kind, pipe, site):
+    drained: int
+    visible: int
+    path: Path
+
+    def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
         # As the base class does; a call to it would cost as much as the assignments.
         self.lane = lane
         self.kind = kind
@@ -175,7 +197,7 @@ class Move(Operation):
         self.nbytes = 0
         self.peer = None  # rank at the other end, None for local operations
         self.flow = None
-        self.path = None  # the fabric.Path
+        self.path = None  # type: ignore[assignment]  # the front end gives it one at once
         self.staged = None  # the store whose bytes must have left the staging tile before this load starts
         self.atomic = False  # the write adds instead of replacing
 
@@ -185,7 +207,9 @@ class Vector(Operation):
 
     __slots__ = ("makes", "value")
 
-    def __init__(self, lane, kind, pipe, site):
+    value: int
+
+    def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
@@ -202,7 +226,12 @@ class Signal(Operation):
 
     __slots__ = ("action", "applied", "by", "cell", "order", "peer", "seen", "value")
 
-    def __init__(self, lane, kind, pipe, site):
+    # A notify and a wait have them from the start, the others never.
+    action: str
+    cell: Cell
+    value: int
+
+    def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
@@ -211,13 +240,14 @@ class Signal(Operation):
         self.begun = self.issued = self.start = self.end = UNKNOWN
         self.operands = self.deps = self.tiles = ()
         self.dependents = self.cause = self.after = self.work = None
-        self.cell = self.action = self.value = self.seen = self.by = self.peer = None
+        self.seen = self.by = self.peer = None
+        self.cell = self.action = self.value = None  # type: ignore[assignment]  # see above
         self.applied = self.order = UNKNOWN
 
 
-def operation(lane, kind, pipe, site) -> Operation:
+def operation(lane: Lane, kind: str, pipe: str, site: Site | None) -> Operation:
     """An empty record of the class that a kind needs."""
-    if pipe == "V":
+    if pipe == "V" or kind == "create":
         return Vector(lane, kind, pipe, site)
     if pipe == "S" and kind not in ("read", "write"):
         return Signal(lane, kind, pipe, site)

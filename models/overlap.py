@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from typing import TypeAlias
 
-from a2a3sim.models.operation import UNKNOWN, Access, Operation
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import UNKNOWN, Operation
 
 __all__ = ["OpenAccesses", "overlaps"]
+
+_Span: TypeAlias = tuple[int, int, Operation, Access]  # (offset, number, operation, access)
 
 
 def overlaps(a: Access, b: Access) -> bool:
@@ -41,10 +45,8 @@ class _Spans:
     __slots__ = ("_count", "_fresh", "_most", "_sizes")
 
     def __init__(self) -> None:
-        self._fresh: list[tuple] = []  # entered since the last look
-        self._sizes: dict[
-            int, list[tuple]
-        ] = {}  # size -> (offset, number, operation, access), smaller ones each
+        self._fresh: list[_Span] = []  # entered since the last look
+        self._sizes: dict[int, list[_Span]] = {}  # size -> smaller ones
         self._count = 0  # entries so far
         self._most = 64
 
@@ -113,8 +115,8 @@ class OpenAccesses:
     __slots__ = ("_reads", "_writes")
 
     def __init__(self) -> None:
-        self._reads: dict = {}
-        self._writes: dict = {}
+        self._reads: dict[Memory, _Spans] = {}
+        self._writes: dict[Memory, _Spans] = {}
 
     def add(self, op: Operation, now: int) -> list[Operation]:
         """Enter an operation's accesses; returns the earlier ones that it must follow, the latest first.

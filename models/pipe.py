@@ -10,20 +10,38 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
+from typing import Any, Protocol, TypeAlias
 
-from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.bottleneck import Flow
+from a2a3sim.models.clock import Clock
+from a2a3sim.models.network import Network
+from a2a3sim.models.operation import UNKNOWN, Cause, Move, Operation, Vector
 
 __all__ = ["MovePipe", "VectorPipe"]
 
-_FREE = (0, -1, None)  # a slot that nobody has held
+_Slot: TypeAlias = tuple[int, int, Operation | None]  # (time, tie, operation that held it)
+_FREE: _Slot = (0, -1, None)  # a slot that nobody has held
 
 
-def constrained_start(op, pipe) -> int:
+class _Core(Protocol):
+    """What a pipe asks of its core."""
+
+    clock: Clock
+    network: Network
+    awaited_start: Operation | None
+
+    def wake(self) -> None: ...
+
+    def known(self, op: Operation, done: int) -> None: ...
+
+
+def constrained_start(op: Operation, pipe: MovePipe | VectorPipe) -> int:
     """The earliest start of an operation by its issue and operands, or UNKNOWN; sets ``op.cause``.
 
     Where one of the operands has no known end yet, the pipe is called again once it has.
     """
-    start, cause = op.issued, ("issue", None)
+    start = op.issued
+    cause: Cause = ("issue", None)
     for dep in op.deps:
         end = dep.end
         if end == UNKNOWN:
@@ -44,7 +62,7 @@ def constrained_start(op, pipe) -> int:
     return start
 
 
-def _call_back(pipe, dep) -> int:
+def _call_back(pipe: MovePipe | VectorPipe, dep: Operation) -> int:
     """Have the pipe looked at once the end of ``dep`` is known; asked for once, however often it looks."""
     if pipe.waits_for is not dep:
         pipe.waits_for = dep
@@ -73,15 +91,15 @@ class MovePipe:
         "waits_for",
     )  # fmt: skip
 
-    def __init__(self, core, slots: int | None) -> None:
+    def __init__(self, core: _Core, slots: int | None) -> None:
         self.core = core
-        self.queue: deque = deque()
+        self.queue: deque[Move] = deque()
         self.endless = slots is None
-        # Heap of (time, tie, operation that held the slot); the ties of operations are their numbers, from 0.
-        self.free = [_FREE] if self.endless else [(0, n - slots, None) for n in range(slots)]
-        self.last = None  # the operation that started last
-        self.waits_for = None  # the operation whose end the head of the queue waits to know
-        self._moving: list = []  # operations in flight without a known end
+        # A heap; the ties of operations are their numbers, from 0.
+        self.free: list[_Slot] = [_FREE] if slots is None else [(0, n - slots, None) for n in range(slots)]
+        self.last: Move | None = None  # the operation that started last
+        self.waits_for: Operation | None = None  # the operation whose end the head of the queue waits to know
+        self._moving: list[Move] = []  # operations in flight without a known end
         self._armed = UNKNOWN
         # Bound once: creating bound methods per operation would cost a tenth of a transfer.
         self.pump = self._pump
@@ -89,7 +107,7 @@ class MovePipe:
         self._arrive = self._arrived
         self._land = self._landed
 
-    def _pump(self, _=None) -> None:
+    def _pump(self, _: Any = None) -> None:
         queue, free, core = self.queue, self.free, self.core
         while queue and free:
             op = queue[0]
@@ -124,7 +142,7 @@ class MovePipe:
             self.core.clock.at(slot, self.pump)
         return True
 
-    def _begin(self, op, start: int) -> None:
+    def _begin(self, op: Move, start: int) -> None:
         path = op.path
         begin = start + path.head
         now = self.core.clock.now
@@ -139,7 +157,7 @@ class MovePipe:
             else:
                 self.core.clock.at(begin, self._begin_flow, op)
 
-    def _flow(self, op) -> None:
+    def _flow(self, op: Move) -> None:
         path = op.path
         if path.route is None:
             self._moving.remove(op)
@@ -148,14 +166,14 @@ class MovePipe:
         else:
             op.flow = self.core.network.start(op.nbytes, path.route, self._arrive, op)
 
-    def _arrived(self, flow) -> None:
+    def _arrived(self, flow: Flow) -> None:
         op = flow.owner
         self._moving.remove(op)
         self._finished(op, flow.finish)
         if self.queue:
             self._pump()
 
-    def _finished(self, op, drained: int) -> None:
+    def _finished(self, op: Move, drained: int) -> None:
         """The last byte has left its source at ``drained``; the rest of the operation is latency."""
         path = op.path
         op.drained = drained
@@ -177,7 +195,7 @@ class MovePipe:
         heappush(self.free, (release, op.seq, op))
         self.core.known(op, op.visible)
 
-    def _landed(self, op) -> None:
+    def _landed(self, op: Move) -> None:
         op.work()
         op.work = None
 
@@ -187,15 +205,15 @@ class VectorPipe:
 
     __slots__ = ("core", "free_at", "last", "pump", "queue", "waits_for")
 
-    def __init__(self, core) -> None:
+    def __init__(self, core: _Core) -> None:
         self.core = core
-        self.queue: deque = deque()
+        self.queue: deque[Vector] = deque()
         self.free_at = 0
-        self.last = None
-        self.waits_for = None
+        self.last: Vector | None = None
+        self.waits_for: Operation | None = None
         self.pump = self._pump
 
-    def _pump(self, _=None) -> None:
+    def _pump(self, _: Any = None) -> None:
         queue, core = self.queue, self.core
         while queue:
             op = queue[0]

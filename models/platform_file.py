@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.models.parameters import Between, Cost, PortOf
@@ -116,7 +116,7 @@ def _parse(
     return PlatformFile(name, title, entries)
 
 
-def _flatten(table: Mapping, where: str, prefix: str) -> Iterable[tuple[str, Entry]]:
+def _flatten(table: Mapping[str, Any], where: str, prefix: str) -> Iterable[tuple[str, Entry]]:
     for name, value in table.items():
         key = prefix + name
         if not isinstance(value, dict):
@@ -178,9 +178,9 @@ def _dynamic(key: str) -> list[str]:
     return names
 
 
-def nest(entries: Mapping[str, str]) -> dict:
+def nest(entries: Mapping[str, str]) -> dict[str, Any]:
     """The flat table as the schema wants it: links, ports and instructions in tables of their own."""
-    tree: dict = {"link": {"between": {}}, "port": {"of": {}}, "vector": {"table": {}}}
+    tree: dict[str, Any] = {"link": {"between": {}}, "port": {"of": {}}, "vector": {"table": {}}}
     for key, value in entries.items():
         *path, field = key.split(".")
         if path and path[0] in ("link", "port") and len(path) == 2:

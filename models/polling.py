@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from a2a3sim.models.memory import Access
 from a2a3sim.models.operation import Operation
 
 __all__ = ["Polling"]
@@ -22,7 +23,7 @@ class Polling:
 
     def __init__(self) -> None:
         self.again = 0
-        self._elements: set = set()
+        self._elements: set[Access] = set()
         self._last = -2  # number of the latest read
         self._asked = 0
         self._now, self._again_now = -1, 0

@@ -68,7 +68,9 @@ def _cycles(value: Fraction) -> str:
     return f"{_decimal(value)}cycles" if value else "0"
 
 
-def _read(parse: Callable[..., Any], *, zero: bool = True, without: str = "", highest: int | None = None):
+def _read(
+    parse: Callable[..., Any], *, zero: bool = True, without: str = "", highest: int | None = None
+) -> BeforeValidator:
     """A validator around one of the ``units`` parsers; ``without`` is the word that stands for None."""
 
     def read(text: Any, info: ValidationInfo) -> Any:
@@ -88,7 +90,7 @@ def _read(parse: Callable[..., Any], *, zero: bool = True, without: str = "", hi
     return BeforeValidator(read)
 
 
-def _names(allowed: dict[str, int]):
+def _names(allowed: dict[str, int]) -> BeforeValidator:
     def read(text: Any) -> tuple[str, ...]:
         if isinstance(text, tuple):
             return text

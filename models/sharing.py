@@ -17,16 +17,16 @@ float64 with + − × ÷ in a fixed order. Served bytes are never rounded; ends 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappush
 from math import ceil
 
-from a2a3sim.models.bottleneck import NEVER, TOLERANCE_PS, Bottleneck, bytes_left
-from a2a3sim.models.capacity import PS, Capacity
+from a2a3sim.models.bottleneck import NEVER, TOLERANCE_PS, UNKNOWN, Bottleneck, Flow, bytes_left
+from a2a3sim.models.capacity import PS, Capacity, Route
+from a2a3sim.models.clock import Clock
 from a2a3sim.models.filling import fill
 
-__all__ = ["UNKNOWN", "Sharing"]
-
-UNKNOWN = -1
+__all__ = ["Sharing"]
 
 
 class Sharing:
@@ -34,11 +34,11 @@ class Sharing:
 
     __slots__ = ("_armed", "_at", "_dirty", "_finish", "clock", "pending", "resolves", "settles", "visits")
 
-    def __init__(self, clock, finish) -> None:
+    def __init__(self, clock: Clock, finish: Callable[[Flow], None]) -> None:
         self.clock = clock
-        self.pending = []  # flows started in this instant on a path that looks hot
+        self.pending: list[Flow] = []  # flows started in this instant on a path that looks hot
         self.visits = self.settles = self.resolves = 0
-        self._dirty = []
+        self._dirty: list[Capacity] = []
         self._armed = False
         self._at = clock.at
         self._finish = finish
@@ -53,7 +53,7 @@ class Sharing:
             self._armed = True
             self._at(self.clock.now, self._settle, None, 2)
 
-    def leave(self, route) -> None:
+    def leave(self, route: Route) -> None:
         """One flow less on a route with hot capacities; they are solved again."""
         hot = route.hot
         placed = route.placed = route.placed - 1
@@ -70,11 +70,11 @@ class Sharing:
 
     # Settling
 
-    def _settle(self, _) -> None:
+    def _settle(self, _: None) -> None:
         self.settles += 1
         now = self.clock.now
         dirty = self._dirty
-        turned = {}  # routes to sort anew, in a fixed order
+        turned: dict[Route, None] = {}  # routes to sort anew, in a fixed order
         for capacity in dirty:
             hot = capacity.demand - capacity.excess > capacity.rate
             if hot is not capacity.hot:
@@ -94,7 +94,7 @@ class Sharing:
         for capacity in dirty:
             capacity.dirty = False
             if capacity.hot:
-                bottleneck = capacity.bottleneck
+                bottleneck: Bottleneck = capacity.bottleneck
                 if bottleneck.coupled:
                     together.append(bottleneck)
                 else:
@@ -104,7 +104,7 @@ class Sharing:
         if together:
             self._solve_together(together, now)
 
-    def _sort(self, route, now: int) -> None:
+    def _sort(self, route: Route, now: int) -> None:
         """Put a route where its hot capacities say; those it leaves or joins are solved again."""
         old, placed, count = route.hot, route.placed, len(route.flows)
         hot = [(use[0].bottleneck, use[2]) for use in route.uses if use[0].hot] or ()
@@ -154,7 +154,7 @@ class Sharing:
         self.resolves += 1
         avail, weight = bottleneck.scaled, bottleneck.weight
         flipped = False
-        level = None
+        level: float | None = None
         for each in bottleneck.classes:  # slowest first: what the pinned ones leave is for all that follow
             if not each.weight:
                 continue
@@ -170,7 +170,8 @@ class Sharing:
                 flipped = True
         bottleneck.advance(now)
         if weight:
-            bottleneck.level, bottleneck.pace = level, PS * weight / avail
+            bottleneck.level = level  # type: ignore[assignment]  # the first that is not pinned has set it
+            bottleneck.pace = PS * weight / avail
         if flipped or bottleneck.arrivals:
             self._place(bottleneck, flipped, now)
         self._arm(bottleneck)
@@ -229,7 +230,7 @@ class Sharing:
 
     # Flows and groups
 
-    def _run_free(self, flow, now: int) -> None:
+    def _run_free(self, flow: Flow, now: int) -> None:
         """Let a flow run at the free rate of its route from now on."""
         group = flow.bottleneck
         if group is None and flow.finish != UNKNOWN:
@@ -248,7 +249,7 @@ class Sharing:
         self._at(finish, self._finish, flow)
         _cut(flow, now, route.free_label)
 
-    def _join(self, flow, group: Bottleneck, now: int) -> None:
+    def _join(self, flow: Flow, group: Bottleneck, now: int) -> None:
         """Make a flow a member of a group that has been advanced to now."""
         left = bytes_left(flow, now)
         if flow.bottleneck is not None:
@@ -285,7 +286,7 @@ class Sharing:
             flow = group.pop(now)
 
 
-def _cut(flow, now: int, label: str) -> None:
+def _cut(flow: Flow, now: int, label: str) -> None:
     """Note the bottleneck from now on."""
     cuts = flow.cuts
     if cuts and cuts[-1][0] == now:

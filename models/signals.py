@@ -8,12 +8,29 @@ t0, t0 + interval, … and an update applied at t is seen by a poll at t.
 
 from __future__ import annotations
 
-from a2a3sim.models.operation import Operation
+from typing import Protocol, TypeAlias
+
+from a2a3sim.models.clock import Clock
+from a2a3sim.models.memory import Memory
+from a2a3sim.models.operation import Cell, Signal
 
 __all__ = ["Signals", "tie_key"]
 
 _MASK = (1 << 64) - 1
 _SETTLE, _LAST = 2, 3
+
+
+class _Core(Protocol):
+    """What the signals ask of a core."""
+
+    sent: dict[int, tuple[int, Signal]]  # rank -> when its newest notify is applied there
+
+    def wake(self) -> None: ...
+
+    def notified(self, op: Signal) -> None: ...
+
+
+Entry: TypeAlias = tuple[Signal, _Core]  # a notify that is on its way
 
 
 def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
@@ -27,7 +44,7 @@ def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
 class _Waiter:
     __slots__ = ("armed", "cell", "core", "lapsed", "op")
 
-    def __init__(self, op: Operation, core) -> None:
+    def __init__(self, op: Signal, core: _Core) -> None:
         self.op = op
         self.core = core
         self.cell = op.cell
@@ -35,7 +52,7 @@ class _Waiter:
         self.lapsed = False  # but since then an update has made the predicate false
 
 
-def _holds(op: Operation, value: int) -> bool:
+def _holds(op: Signal, value: int) -> bool:
     return value >= op.value if op.action == "ge" else value == op.value
 
 
@@ -49,28 +66,28 @@ class Signals:
         seed: for the order of simultaneous arrivals.
     """
 
-    def __init__(self, clock, atomic: int, poll: int, line: int, seed: int) -> None:
+    def __init__(self, clock: Clock, atomic: int, poll: int, line: int, seed: int) -> None:
         self.clock = clock
         self.atomic = atomic
         self.poll = poll
         self.line = line
         self.seed = seed
         self.applied = 0
-        self._arrivals: dict[int, list] = {}
-        self._lines: dict[tuple, tuple[int, Operation]] = {}
-        self._waiters: dict[object, dict[int, list[_Waiter]]] = {}  # by memory object and offset
+        self._arrivals: dict[int, list[Entry]] = {}
+        self._lines: dict[Cell, tuple[int, Signal]] = {}
+        self._waiters: dict[Memory, dict[int, list[_Waiter]]] = {}  # by memory object and offset
 
-    def value(self, cell) -> int:
+    def value(self, cell: Cell) -> int:
         """The current value of a cell (memory, byte offset)."""
         memory, offset = cell
         return memory.cells()[offset >> 2]
 
-    def stored(self, memory) -> None:
+    def stored(self, memory: Memory) -> None:
         """Plain bytes were written to an object with signal cells: its waits look again."""
         for offset, waiters in list(self._waiters.get(memory, {}).items()):
             self._changed(waiters, self.value((memory, offset)), None)
 
-    def _changed(self, waiters: list[_Waiter], value: int, update: Operation | None) -> None:
+    def _changed(self, waiters: list[_Waiter], value: int, update: Signal | None) -> None:
         """A cell has a new value: its waits look again."""
         for waiter in list(waiters):
             if not _holds(waiter.op, value):
@@ -85,14 +102,14 @@ class Signals:
         """Whether a wait is about to end."""
         return any(w.armed for w in self._all())
 
-    def waiting(self) -> list[Operation]:
+    def waiting(self) -> list[Signal]:
         """The waits that are not satisfied, in the order in which they began."""
         return [w.op for w in self._all()]
 
     def _all(self) -> list[_Waiter]:
         return [w for cells in self._waiters.values() for waiters in cells.values() for w in waiters]
 
-    def send(self, op: Operation, arrival: int, core) -> None:
+    def send(self, op: Signal, arrival: int, core: _Core) -> None:
         """A notify is on its way and reaches the target's signal memory at ``arrival`` (ps)."""
         batch = self._arrivals.get(arrival)
         if batch is None:
@@ -101,7 +118,7 @@ class Signals:
         else:
             batch.append((op, core))
 
-    def _order(self, entry) -> int:
+    def _order(self, entry: Entry) -> int:
         op, _ = entry
         lane = op.lane
         return tie_key(self.seed, lane.rank, lane.core, op.seq)
@@ -136,7 +153,7 @@ class Signals:
             self._lines[line] = sent[memory.rank] = (done, op)
             self.clock.at(done, self._apply, entry, _SETTLE)
 
-    def _apply(self, entry) -> None:
+    def _apply(self, entry: Entry) -> None:
         op, core = entry
         memory, offset = op.cell
         cells = memory.cells()
@@ -156,7 +173,7 @@ class Signals:
             self._changed(waiters[offset], value, op)
         core.notified(op)
 
-    def _arm(self, waiter: _Waiter, update: Operation | None, now: int) -> None:
+    def _arm(self, waiter: _Waiter, update: Signal | None, now: int) -> None:
         wait = waiter.op
         poll = wait.start
         if now > poll:
@@ -186,7 +203,7 @@ class Signals:
         op.end = self.clock.now
         waiter.core.wake()
 
-    def wait(self, op: Operation, core) -> bool:
+    def wait(self, op: Signal, core: _Core) -> bool:
         """Begin a wait at ``op.start``; True if it has ended already, else the core is woken when it has."""
         value = self.value(op.cell)
         now = self.clock.now
@@ -203,15 +220,15 @@ class Signals:
         return False
 
 
-def _as_numbered(entry) -> tuple[int, int, int]:
+def _as_numbered(entry: Entry) -> tuple[int, int, int]:
     op = entry[0]
     lane = op.lane
     return (lane.rank, lane.core, op.seq)
 
 
-def _program_order(batch: list) -> list:
+def _program_order(batch: list[Entry]) -> list[Entry]:
     """Notifies of one core to one rank stay in program order, whatever the hash says."""
-    places: dict[tuple, list[int]] = {}
+    places: dict[tuple[int, int, int], list[int]] = {}
     for k, (op, _) in enumerate(batch):
         places.setdefault((op.lane.rank, op.lane.core, op.cell[0].rank), []).append(k)
     ordered = list(batch)

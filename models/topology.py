@@ -6,19 +6,14 @@ Devices are ints, switches are named. Links come into being when a path first us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from a2a3sim.errors import ConfigError
+from a2a3sim.models.platform import Platform, fitting_platforms
+from a2a3sim.models.shape import Node, check_overrides, shape_of
 
-if TYPE_CHECKING:
-    from a2a3sim.models.platform import Platform
-
-__all__ = ["Link", "Shape", "Topology", "build_topology"]
-
-Node = int | str
+__all__ = ["Link", "Topology", "build_topology"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,67 +32,6 @@ class Link:
     latency_ps: int
     kind: str = "link"
     payload: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Who is joined to whom, by ``topology.kind``.
-
-    ``switches`` holds one name for each plane that a flow can keep to; devices are 0 .. devices-1.
-    """
-
-    kind: str
-    devices: int
-    switches: tuple[str, ...]
-
-    def joined(self, a: Node, b: Node) -> bool:
-        """Whether a link leads from ``a`` to ``b``."""
-        if not self.has(a) or not self.has(b) or a == b:
-            return False
-        if isinstance(a, str) or isinstance(b, str):
-            return isinstance(a, int) or isinstance(b, int)
-        if self.kind == "full_mesh":
-            return True
-        if self.kind == "ring":
-            return (a - b) % self.devices in (1, self.devices - 1)
-        return self.paired(a, b)
-
-    def paired(self, a: Node, b: Node) -> bool:
-        """Whether ``a`` and ``b`` are the two dies of one package, joined by an SIO."""
-        return self.kind == "paired_switch" and isinstance(a, int) and isinstance(b, int) and a ^ b == 1
-
-    def has(self, node: Node) -> bool:
-        """Whether the graph has this device or switch."""
-        return node in self.switches if isinstance(node, str) else 0 <= node < self.devices
-
-    def after(self, node: Node, switches: tuple[str, ...]) -> list[Node]:
-        """Where links from ``node`` lead, devices in ascending order first, then the given switches."""
-        others: Iterable[int] = range(self.devices)
-        if isinstance(node, int) and self.kind == "ring":
-            others = sorted({(node - 1) % self.devices, (node + 1) % self.devices})
-        elif isinstance(node, int) and self.kind != "full_mesh":
-            others = (node ^ 1,)
-        return [other for other in (*others, *switches) if self.joined(node, other)]
-
-    def fewest_hops(self, src: int, dst: int, switches: tuple[str, ...]) -> list[Node]:
-        """The nodes of a shortest path; among equals the one found first with neighbours in order."""
-        if self.joined(src, dst):
-            return [src, dst]
-        came: dict[Node, Node | None] = {src: None}
-        queue: list[Node] = [src]
-        for node in queue:
-            if self.joined(node, dst):  # before looking at all neighbours: a switch has one for every device
-                path: list[Node] = [dst]
-                back: Node | None = node
-                while back is not None:
-                    path.append(back)
-                    back = came[back]
-                return path[::-1]
-            for other in self.after(node, switches):
-                if other not in came:
-                    came[other] = node
-                    queue.append(other)
-        raise ConfigError(f"device {dst} must be reachable, got no path from device {src}")
 
 
 class Topology:
@@ -125,17 +59,6 @@ class Topology:
     def links(self) -> tuple[Link, ...]:
         """The links that paths have used so far, in the order of their first use."""
         return tuple(self._links.values())
-
-    def every_link(self) -> Iterator[Link]:
-        """All links of the machine, used or not: by source, devices first."""
-        nodes = [*range(self.devices), *self.shape.switches]
-        for node in nodes:
-            if isinstance(node, int):
-                yield from self._port("egress", node)
-            for other in self.shape.after(node, self.shape.switches):
-                yield self._link(node, other)
-            if isinstance(node, int):
-                yield from self._port("ingress", node)
 
     def path(self, src: int, dst: int) -> tuple[Link, ...]:
         """The links from one device to another in order; none from a device to itself."""
@@ -213,16 +136,6 @@ def _label(node: Node) -> str:
     return node if isinstance(node, str) else f"dev{node}"
 
 
-def shape_of(platform: Platform, devices: int) -> Shape:
-    """The graph of a platform with that many devices."""
-    switches: tuple[str, ...] = ()
-    if platform.topology.kind in ("switch", "paired_switch"):
-        name = platform.topology.switch
-        alone = platform.planes == 1 or platform.spread == "all"
-        switches = (name,) if alone else tuple(f"{name}{plane}" for plane in range(platform.planes))
-    return Shape(platform.topology.kind, devices, switches)
-
-
 def build_topology(platform: Platform, devices: int) -> Topology:
     """The interconnect of a platform with devices 0 .. ``devices``-1.
 
@@ -234,8 +147,6 @@ def build_topology(platform: Platform, devices: int) -> Topology:
         raise ConfigError(f"number of devices must be an int of at least 1, got {devices!r}")
     limit = platform.topology.devices
     if limit is not None and devices > limit:
-        from a2a3sim.models.platform import fitting_platforms
-
         raise ConfigError(
             f"devices must be at most {limit} on platform {platform.name}, got {devices}; "
             f"{fitting_platforms(devices)} (--platform)"
@@ -243,22 +154,3 @@ def build_topology(platform: Platform, devices: int) -> Topology:
     if limit is None:  # a platform with a fixed number has checked its own overrides
         check_overrides(platform, devices)
     return Topology(platform, devices)
-
-
-def check_overrides(platform: Platform, devices: int) -> None:
-    """Refuse a per-link or per-port parameter that would never be used."""
-    shape = shape_of(platform, devices)
-    span = f"devices are 0..{devices - 1}"
-    for name in platform.link.between:
-        ends = [int(end) if end.isdecimal() else end for end in name.split("-")]
-        if not shape.joined(ends[0], ends[1]):
-            among = f" and switches {', '.join(shape.switches)}" if shape.switches else ""
-            raise ConfigError(
-                f"link.{name} must name a link of platform {platform.name} "
-                f"({shape.kind}, {span}{among}), got no link from {ends[0]} to {ends[1]}"
-            )
-    for name in platform.port.of:
-        if int(name) >= devices:
-            raise ConfigError(
-                f"port.{name} must name a device of platform {platform.name} ({span}), got {name!r}"
-            )

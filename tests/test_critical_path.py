@@ -180,7 +180,7 @@ def test_a_device_barrier_leads_to_the_access_of_the_core_that_came_last():
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     ranks=st.integers(2, 4),
     cores=st.integers(1, 2),

@@ -1,23 +1,20 @@
 """The tutorial ladder: every script, every mode, every rank count it allows; and errors made on purpose."""
 
-import contextlib
-import io
 import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+import running
+from running import LADDER, Ended, altered
 
 from a2a3sim import DeadlockError, KernelError
-from a2a3sim.checks.happens_before.from_trace import check
-from a2a3sim.run.settings import Session, session
+from a2a3sim.checks import check
 
 ROOT = Path(__file__).parent.parent
-LADDER = ROOT / "examples" / "distributed"
 TUTORIAL = ROOT / "docs" / "tutorial"
 SCRIPTS = sorted(p.stem for p in LADDER.glob("[0-9]*.py"))
 
@@ -59,43 +56,16 @@ BAD_ARGUMENTS = [
 ]
 
 
-class Ended(NamedTuple):
-    """A finished script: exit code, stdout, stderr, the results and traces of its runs."""
-
-    status: int
-    out: str
-    err: str
-    runs: list
-    traces: list
-
-
 def run_file(path: Path, *argv: str, forced: dict | None = None) -> Ended:
-    """Run a script as ``python path argv`` would, in this process, with some of its RunConfig replaced."""
-    out, err, runs, traces = io.StringIO(), io.StringIO(), [], []
-
-    def observe(_program, result, trace) -> None:
-        runs.append(result)
-        traces.append(trace)
-
-    before = sys.argv, list(sys.path)
-    sys.argv, sys.path[:] = [str(path), *argv], [str(LADDER), *sys.path]
-    status = 0
-    try:
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            session(Session(forced or {}, [observe])),
-        ):
-            runpy.run_path(str(path), run_name="__main__")
-    except SystemExit as end:
-        status = end.code or 0
-    finally:
-        sys.argv, sys.path[:] = before
-    return Ended(status, out.getvalue(), err.getvalue(), runs, traces)
+    """Run a script; its errors come out."""
+    ended = running.script(path, *argv, forced=forced)
+    if ended.error is not None:
+        raise ended.error
+    return ended
 
 
-def run_script(script: str, *argv: str) -> Ended:
-    return run_file(LADDER / f"{script}.py", *argv)
+def run_script(name: str, *argv: str) -> Ended:
+    return run_file(LADDER / f"{name}.py", *argv)
 
 
 def devices(ranks: int) -> str:
@@ -284,7 +254,7 @@ def test_ring_moves_one_chunk_between_neighbours_only():
 
 def start(script: Path, *argv: str, cwd: Path) -> subprocess.CompletedProcess:
     command = [sys.executable, str(script), *argv]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("ids", ["0,1,2,3", "0,1"])
@@ -298,17 +268,6 @@ def test_two_phase_refuses_three_ranks_with_plain_python(tmp_path):
     assert (ended.returncode, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def altered(tmp_path: Path, script: str, *changes: tuple[str, str]) -> Path:
-    """A copy of a script with passages of its text replaced; each occurs once."""
-    text = (LADDER / f"{script}.py").read_text(encoding="utf-8")
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    path = tmp_path / f"{script}.py"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 GATHER = "recv = pld.tile.remote_load(result, peer=c, offsets=[0, c * chunk], shape=[1, chunk])"

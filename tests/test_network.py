@@ -404,7 +404,7 @@ def play(rates, flows, order, shared=True):
     return [scene.flows[i].finish for i in range(len(flows))]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(configurations())
 def test_shares_and_ends_are_those_of_progressive_filling(configuration):
     rates, flows = configuration
@@ -413,7 +413,7 @@ def test_shares_and_ends_are_those_of_progressive_filling(configuration):
         assert abs(finish - exact) <= 10
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(configurations(), st.randoms(use_true_random=False))
 def test_the_order_of_starts_in_one_instant_does_not_matter(configuration, random):
     rates, flows = configuration

@@ -8,9 +8,9 @@ import pytest
 from built_traces import NS, US, Builder, info, mesh, ring, two_phase
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.reports.lanes import Arrow, Bar, rank_lanes, rank_strips
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, short_size, time_unit
 from a2a3sim.reports.timeline import TimelineRun, draw_timeline
+from a2a3sim.trace.lanes import Arrow, Bar, rank_lanes, rank_strips
 from a2a3sim.trace.measures import measure, run_span
 
 
@@ -133,7 +133,7 @@ def test_no_run_is_refused(tmp_path):
 
 def test_reports_import_no_matplotlib_until_they_draw():
     code = (
-        "import sys, a2a3sim.reports.timeline, a2a3sim.reports.traffic, a2a3sim.reports.cost_card\n"
+        "import sys, a2a3sim.reports.timeline, a2a3sim.reports.traffic, a2a3sim.reports.card\n"
         "sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,6 +5,7 @@ import typer.core
 
 from a2a3sim.cli import (
     check,
+    check_trace,
     compare,
     diff,
     explain,
@@ -16,6 +17,7 @@ from a2a3sim.cli import (
     stress,
     sweep,
     timeline,
+    trace,
 )
 
 
@@ -46,9 +48,13 @@ app = typer.Typer(
 
 _SCRIPT = {"allow_interspersed_args": False, "ignore_unknown_options": False}  # the rest is the script's own
 
-for _module in (compare, diff, flows, perf, platforms, sweep, plot, timeline, check, explain, stress, run):
+_MODULES = (
+    compare, diff, flows, perf, platforms, sweep, plot, timeline, check, check_trace, trace, explain, stress, run,
+)  # fmt: skip
+for _module in _MODULES:
     _context = _SCRIPT if _module in (explain, stress, run) else None
-    app.command(_module.__name__.rpartition(".")[2], cls=_Command, context_settings=_context)(_module.command)
+    _name = _module.__name__.rpartition(".")[2].replace("_", "-")
+    app.command(_name, cls=_Command, context_settings=_context)(_module.command)
 
 
 def _version(value: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from a2a3sim.cli.output import check_writable, failed, note, print_report
+from a2a3sim.cli.saved import Saver
 from a2a3sim.config import RunConfig
 from a2a3sim.setting import Setting, parse_devices, parse_list, parse_pairs
 
@@ -63,6 +64,14 @@ Trace = Annotated[
     typer.Option(
         "--trace",
         help="Write a Chrome trace to FILE.json or FILE.json.gz; Perfetto opens it.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+SaveTrace = Annotated[
+    str | None,
+    typer.Option(
+        "--save-trace",
+        help="Save the run into FILE for check-trace, timeline, trace and diff; a k-th run into FILE with -k added.",
         rich_help_panel=_OUTPUT,
     ),
 ]
@@ -209,6 +218,7 @@ class Output:
 
     fail_on: FailOn = "error"
     trace: Trace = None
+    save_trace: SaveTrace = None
     json: Json = None
     traced: list[tuple[str, Any, Any]] = field(default_factory=list, init=False)
 
@@ -221,6 +231,7 @@ class Output:
             from a2a3sim.reports.chrome import check_trace_path
 
             check_trace_path(self.trace)
+        self.saver = Saver(self.save_trace)
 
     @property
     def prints(self) -> bool:
@@ -229,6 +240,7 @@ class Output:
 
     def add(self, name: str, trace: Any, result: Any) -> None:
         """A run that the traces asked for should hold."""
+        self.saver.save(trace, result)
         if self.trace is not None:
             self.traced.append((name, trace, result))
 

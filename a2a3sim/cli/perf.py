@@ -44,7 +44,7 @@ def command(
     from a2a3sim.cli.output import note, print_report
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
-    from a2a3sim.reports.header import header
+    from a2a3sim.reports.heading import header
     from a2a3sim.reports.table import csv_text, hccl_lines, nccl_lines
     from a2a3sim.units import nearest, parse_size
 
@@ -59,8 +59,9 @@ def command(
     )
     if jobs < 1:
         raise ConfigError(f"-j must be at least 1, got {jobs}")
-    if output.trace is not None and jobs > 1:
-        raise ConfigError("--trace needs the runs in this process: leave -j away")
+    for flag, path in (("--trace", output.trace), ("--save-trace", output.save_trace)):
+        if path is not None and jobs > 1:
+            raise ConfigError(f"{flag} needs the runs in this process: leave -j away")
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
     rows = []

@@ -96,7 +96,7 @@ def _progress(done: int, of: int) -> None:
 
 def _report(done, reproduces, words: list[str]) -> Iterator[str]:
     from a2a3sim.reports.findings import finding_lines
-    from a2a3sim.reports.header import header
+    from a2a3sim.reports.heading import header
     from a2a3sim.reports.spread import spread_lines
     from a2a3sim.units import format_time
 

@@ -1,4 +1,4 @@
-"""``a2a3sim timeline KERNEL|SCRIPT``: what every rank and pipe did when."""
+"""``a2a3sim timeline KERNEL|SCRIPT|FILE``: what every rank and pipe did when."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from a2a3sim.config import RunConfig
 @o.grouped
 def command(
     kernel: Annotated[
-        str, typer.Argument(help="A collective (allreduce, …) or a script; its arguments follow --.")
+        str,
+        typer.Argument(
+            help="A collective (allreduce, …), a script (its arguments follow --) or a saved trace."
+        ),
     ],
-    args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, or more saved traces.")
+    ] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", "--algorithm", help="From the top, all on one axis; or all.")
     ] = "mesh,two_phase",
@@ -36,14 +41,16 @@ def command(
     """Draw lanes per rank and pipe, phases, waits and the notifies that ended them; several runs on one time axis.
 
     Above 16 ranks each has one strip. For a script every run it makes is drawn: flags stand before SCRIPT or
-    after it, the script's own arguments after --.
+    after it, the script's own arguments after --. Saved traces are drawn as they are, each a run.
     """
     from a2a3sim.cli.output import check_writable, note
+    from a2a3sim.cli.saved import load_runs
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments import timelines
     from a2a3sim.experiments.conventions import title_of
     from a2a3sim.reports.table import what_bound_it
-    from a2a3sim.reports.timeline import draw_timeline
+    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
+    from a2a3sim.trace.store import saved
     from a2a3sim.units import format_size, format_time, parse_size
 
     if not output.lower().endswith((".png", ".svg")):
@@ -51,7 +58,18 @@ def command(
     check_writable(output)
     some = o.parse_devices(ranks) if ranks else None
     status = 0
-    if timelines.is_script(kernel):
+    if saved(kernel):
+        workload = {
+            "-d": devices != "0,1,2,3", "--size": size != "64KiB", "--dtype": dtype != "fp32", "--cores": cores,
+            "--algorithms": algorithms != "mesh,two_phase",
+        }  # fmt: skip
+        for flag in (*(flag for flag, given in workload.items() if given), *RunConfig.flags(forced)):
+            raise ConfigError(f"{kernel} is a saved trace, which is not simulated again: leave {flag} away")
+        runs = [
+            TimelineRun(record, result, name) for name, record, result in load_runs([kernel, *(args or ())])
+        ]
+        title = kernel
+    elif timelines.is_script(kernel):
         with contextlib.redirect_stdout(sys.stderr):
             runs, status = timelines.run_program(kernel, args or [], forced)
         if not runs:

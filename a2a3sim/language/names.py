@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.operations import UNSUPPORTED, find, names_of
 from a2a3sim.units import nearest
 
-__all__ = ["UNSUPPORTED", "Namespace", "Unsupported", "unknown_name"]
-
-#: PyPTO's names that no distributed program uses and that are not simulated.
-UNSUPPORTED = {
-    "pl": (
-        "cluster",
-        "cond",
-        "func_attr",
-        "incore",
-        "mgather",
-        "mscatter",
-        "pipeline",
-        "scope",
-        "split_aic",
-        "split_aiv",
-        "static_assert",
-        "static_print",
-        "submit",
-        "while_",
-    ),
-    "pl.jit": ("extern",),
-    "pld.system": ("test", "wait_until"),
-}
+__all__ = ["Namespace", "Unsupported", "look_up"]
 
 
 class Unsupported:
@@ -42,7 +22,7 @@ class Unsupported:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def _refuse(self, *_args, **_kwargs):
+    def _refuse(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise InvalidOperationError(f"{self._name} is not supported by the simulator")
 
     __call__ = __getitem__ = __enter__ = __exit__ = _refuse
@@ -56,28 +36,38 @@ class Unsupported:
         return f"<{self._name}, which is not supported>"
 
 
-def unknown_name(space: str, name: str, known):
-    """An `Unsupported` for a name that PyPTO has.
+def look_up(space: str, name: str, known: Iterable[str]) -> Any:
+    """What a program gets for a name: an operation, or an `Unsupported` for a name that only PyPTO has.
+
+    Args:
+        known: what to suggest from where nobody knows the name.
 
     Raises:
-        AttributeError: nobody knows the name; the nearest known one is named.
+        AttributeError: nobody knows it.
     """
+    operation = find(f"{space}.{name}")
+    if operation is not None:
+        return operation.resolve()
     if name in UNSUPPORTED.get(space, ()):
         return Unsupported(f"{space}.{name}")
     raise AttributeError(f"{space} has no {name!r}{nearest(name, known)}")
 
 
-class Namespace(SimpleNamespace):
-    """A group of operations, such as ``pl.tile``."""
+class Namespace:
+    """A group of operations, such as ``pl.tile``; each is looked up when it is first used."""
 
-    def __init__(self, name: str, **operations) -> None:
-        super().__init__(**operations)
-        object.__setattr__(self, "_name", name)
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-    def __getattr__(self, name: str):
-        if name.startswith("__") or name == "_name":
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
             raise AttributeError(name)
-        return unknown_name(self._name, name, [n for n in vars(self) if n != "_name"])
+        value = look_up(self._name, name, names_of(self._name))
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return names_of(self._name)
 
     def __repr__(self) -> str:
         return f"<{self._name}>"

@@ -20,9 +20,14 @@ from pathlib import Path
 from a2a3sim.errors import ConfigError
 from a2a3sim.files import write_whole
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
+from a2a3sim.trace.barriers import by_core
+from a2a3sim.trace.intervals import slot_for, unions
+from a2a3sim.trace.kinds import ends, kind_of, side
+from a2a3sim.trace.lanes import held
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_spans
+from a2a3sim.trace.table import Table
 
 __all__ = ["check_trace_path", "trace_text", "write_trace"]
 
@@ -107,10 +112,8 @@ class _Run:
             said = f"rank {rank}" if label == rank else f"rank {rank}, -d {label}"
             self._name_process(self.pid + rank, f"{self.title}: device {device} ({said})", rank)
             self._name_thread(self.pid + rank, _MEMORY, "memory, serving peers")
-        cores: dict[tuple[int, int], list] = {}
-        for lane in sorted(self.lanes, key=lambda lane: (lane.start, lane.index)):
-            cores.setdefault((lane.rank, lane.core), []).append(lane)
-        for (rank, core), lanes in sorted(cores.items()):
+        for lanes in by_core(self.lanes):
+            rank, core = lanes[0].rank, lanes[0].core
             for name, tid in _THREADS.items():
                 text = name if result.cores == 1 else f"core {core} {name}"
                 self._name_thread(self.pid + rank, core * _PER_CORE + tid, text)
@@ -119,9 +122,10 @@ class _Run:
             for lane in lanes:
                 self._scalar(rank, core, lane)
                 for op in lane.operations:
-                    if op.pipe == "V":
+                    kind = kind_of(op.kind)
+                    if kind.vector:
                         self._vector(rank, core, op)
-                    elif op.pipe in ("MTE2", "MTE3") or op.kind in ("read", "write"):
+                    elif kind.moves:
                         moves[op.pipe].append(op)
             for pipe, operations in moves.items():
                 self._moves(rank, core, pipe, operations)
@@ -169,7 +173,7 @@ class _Run:
     # ---- pipes ---------------------------------------------------------------------------------------
 
     def _phases(self, rank: int, core: int, lanes) -> None:
-        spans = [span for span in phase_spans(lanes) if span.start != UNKNOWN]
+        spans = [span for span in phase_spans(Table(lanes))[0] if span.start != UNKNOWN]
         for k, span in enumerate(spans):
             # A phase's last moves may still run when the core goes on to the next one.
             end = min(span.end, spans[k + 1].start) if k + 1 < len(spans) else span.end
@@ -182,30 +186,30 @@ class _Run:
         tid = core * _PER_CORE + _THREADS["S"]
         free = lane.start
         for op in lane.operations:
-            kind = op.kind
-            if op.begun == UNKNOWN or kind == "phase":
+            kind = kind_of(op.kind)
+            if op.begun == UNKNOWN or kind.marker:
                 continue
-            if op.after is not None and op.after[0] in ("fence", "space", "pipe") and op.begun > free:
-                self._slice(rank, tid, f"held ({op.after[0]})", "held", free, op.begun)
+            if (reason := held(op)) and op.begun > free:
+                self._slice(rank, tid, f"held ({reason})", "held", free, op.begun)
             free = op.issued
-            if kind == "notify":
+            if kind.notifies:
                 self._slice(
                     rank, tid, "notify", "signal", op.begun, op.issued, self._signal_args(rank, op.peer, op)
                 )
                 continue
             if op.issued > op.begun:
-                self._slice(rank, tid, f"issue {kind}", "issue", op.begun, op.issued)
-            if kind == "wait":
+                self._slice(rank, tid, f"issue {op.kind}", "issue", op.begun, op.issued)
+            if kind.waits:
                 self._wait(rank, tid, op)
                 free = max(free, op.end)
-            elif kind in ("sync_all", "fence", "drain") and op.end > op.start:
-                self._slice(rank, tid, kind, "wait", op.start, op.end)
+            elif (kind.synchronises or kind.fences) and op.end > op.start:
+                self._slice(rank, tid, op.kind, "wait", op.start, op.end)
                 free = max(free, op.end)
 
     def _wait(self, rank: int, tid: int, op) -> None:
         end = self.last if op.end == UNKNOWN else op.end
         by = op.by
-        ended = by is not None and by.kind == "notify" and op.end != UNKNOWN
+        ended = by is not None and kind_of(by.kind).notifies and op.end != UNKNOWN
         source = by.lane.rank if ended else None
         if end > op.start or ended:
             self._slice(rank, tid, "wait", "signal", op.start, end, self._signal_args(source, rank, op))
@@ -232,10 +236,8 @@ class _Run:
         pid = self.pid + rank
         free: list[int] = []
         for op in known:
-            slot = next((k for k, time in enumerate(free) if time <= op.start), len(free))
-            free[slot : slot + 1] = [op.end]
-            peer = rank if op.peer is None else op.peer
-            source, target = (peer, rank) if pipe == "MTE2" or op.kind == "read" else (rank, peer)
+            slot = slot_for(free, op.start, op.end)
+            source, target = ends(op)
             rate = op.nbytes * 1000 / (op.end - op.start)  # B/ps in GB/s
             shared = (
                 f'"cat":"{pipe}","id":"{pid}.{core}.{pipe}.{slot}","name":"{op.kind}","pid":{pid},"tid":{tid}'
@@ -245,17 +247,17 @@ class _Run:
             self._add(at, _BEGIN, f'{{"ph":"b",{shared},"ts":{_us(at)},"args":{args}}}')
             self._add(end, _END, f'{{"ph":"e",{shared},"ts":{_us(end)}}}')
             flow = op.flow
-            if flow is not None and peer != rank and flow.finish > flow.start:
-                self._transfer(rank, tid, op, peer, pipe == "MTE2")
+            if flow is not None and source != target and flow.finish > flow.start:
+                self._transfer(rank, tid, op)
         if pipe == "S":
             return
-        for start, end, members in _unions([(op.start, op.end, op.nbytes) for op in known]):
+        for start, end, members in unions([(op.start, op.end, op.nbytes) for op in known]):
             count = f"{len(members)} move{'s' if len(members) > 1 else ''}"
             self._slice(rank, tid, count, "pipe", start, end, f',"args":{{"size(Byte)":{sum(members)}}}')
 
-    def _transfer(self, rank: int, tid: int, op, peer: int, read: bool) -> None:
-        flow = op.flow
-        start, finish = flow.start, flow.finish
+    def _transfer(self, rank: int, tid: int, op) -> None:
+        start, finish = op.flow.start, op.flow.finish
+        peer, read = op.peer, side(op) == "read"
         self.served.setdefault(peer, []).append((start, finish, not read))
         arrived = finish - min(_NS, (finish - start + 1) // 2)
         own, other = (rank, tid), (peer, _MEMORY)
@@ -270,7 +272,7 @@ class _Run:
 
     def _memories(self) -> None:
         for rank, flows in sorted(self.served.items()):
-            for start, end, members in _unions(sorted(flows)):
+            for start, end, members in unions(sorted(flows)):
                 writes = sum(members)
                 name = f"{len(members) - writes} read, {writes} written"
                 self._slice(rank, _MEMORY, name, "memory", start, end)
@@ -295,16 +297,3 @@ class _Run:
                     )
                     self._add(at, _COUNT, text)
                 shown = value
-
-
-def _unions(spans) -> list[tuple[int, int, list]]:
-    """Maximal stretches covered by (start, end, what), sorted by start, with what lies in each."""
-    found: list[tuple[int, int, list]] = []
-    for start, end, what in spans:
-        if found and start < found[-1][1]:
-            before, until, members = found[-1]
-            members.append(what)
-            found[-1] = (before, max(until, end), members)
-        else:
-            found.append((start, end, [what]))
-    return found

@@ -7,20 +7,13 @@ from typing import NamedTuple
 
 from a2a3sim.reports.findings import finding_title
 from a2a3sim.result import RunResult
+from a2a3sim.trace.kinds import KINDS
 
 __all__ = ["MARK_COLOURS", "Mark", "finding_marks", "mark_titles"]
 
 MARK_COLOURS = {"error": "#C00000", "warning": "#E69F00"}
 _SHOWN = 6  # findings; the gravest come first
 _TITLE = 70  # characters
-_PIPES = {
-    "load": "MTE2",
-    "remote_load": "MTE2",
-    "get": "MTE2",
-    "store": "MTE3",
-    "remote_store": "MTE3",
-    "put": "MTE3",
-}
 
 
 class Mark(NamedTuple):
@@ -47,7 +40,7 @@ def finding_marks(result: RunResult) -> list[Mark]:
         for site in finding.sites:
             number = lines.setdefault((site.file, site.line), len(lines) + 1)
             if site.rank is not None and site.time_ps is not None:
-                pipe = _PIPES.get(site.operation, "S")
+                pipe = KINDS[site.operation].pipe if site.operation in KINDS else "S"
                 marks.append(Mark(f"{letter}{number}", finding.severity, site.rank, site.time_ps, pipe))
     return marks
 

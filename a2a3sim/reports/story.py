@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from a2a3sim.checks.mismatch.reasons import Explanation
-from a2a3sim.checks.wording import plural, ranks_text
+from a2a3sim.checks import Explanation, plural, ranks_text
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.chapters import Act, Barrier, PathPart, acts, barriers, path_parts, publications
 from a2a3sim.reports.findings import finding_lines, verdict_lines
-from a2a3sim.reports.header import header
+from a2a3sim.reports.heading import header
 from a2a3sim.result import RunResult
+from a2a3sim.trace.acts import Act, acts
+from a2a3sim.trace.barriers import Barrier, barriers_of
 from a2a3sim.trace.critical_path import summary
+from a2a3sim.trace.path_parts import PathPart, path_parts
+from a2a3sim.trace.publications import publications
 from a2a3sim.trace.record import Site, Trace, resolve_site
 from a2a3sim.units import format_size, format_time
 
@@ -65,7 +67,7 @@ class Story:
             (min(a.start for a in by_rank.values()), self._phase(name, by_rank))
             for name, by_rank in acts(self.trace).items()
         ]
-        found += [(b.start, self._barrier(b)) for b in barriers(self.trace)]
+        found += [(b.start, self._barrier(b)) for b in barriers_of(self.trace)]
         return sorted(found, key=lambda scene: scene[0])
 
     def _phase(self, name: str, by_rank: dict[int, Act]) -> list[str]:
@@ -127,7 +129,7 @@ class Story:
         main = sorted(parts, key=lambda p: (p.start - p.end, p.start))[:_PARTS]
         for p in sorted(main, key=lambda p: p.start):
             share = 100 * (p.end - p.start) / total
-            told = f"rank {p.rank}: {p.what} ({_spent(p.spent)}){_on(p.site)}"
+            told = f"rank {p.rank}: {_what(p)} ({_spent(p.spent)}){_on(p.site)}"
             yield f"  {self.at(p.start):>9}  {share:3.0f} %  {told}"
         left = len(parts) - len(main)
         if left > 0:
@@ -237,7 +239,7 @@ class Story:
                     "wait_ps": {str(rank): b.waited[rank] for rank in sorted(b.waited)},
                     "last_rank": None if b.last is None else b.last.lane.rank,
                 }
-                for b in barriers(self.trace)
+                for b in barriers_of(self.trace)
             ],
             "results": [
                 {
@@ -279,6 +281,13 @@ def _deeds(kinds: tuple, read: int, written: int) -> str:
     if written:
         parts.append(f"writes {format_size(written)} to peers")
     return ", ".join(parts) or "nothing but signals"
+
+
+def _what(part: PathPart) -> str:
+    """``3 remote_load from ranks 1..3``."""
+    number, peers = len(part.operations), part.peers
+    text = f"{number} {part.kind}" if number > 1 else part.kind
+    return f"{text} {'from' if part.reads else 'to'} {ranks_text(peers)}" if peers else text
 
 
 def _spent(spent: Counter) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from a2a3sim.errors import ConfigError
@@ -17,7 +18,6 @@ from a2a3sim.units import PS_PER_S
 __all__ = [
     "ACTIVITY_COLOURS",
     "GROUP_COLOURS",
-    "activity",
     "algorithm_colour",
     "algorithm_marker",
     "drawing",
@@ -72,7 +72,7 @@ _ALGORITHMS = {
 
 _TINTS = ("#EEF3F8", "#F8F1E7", "#EDF5EF", "#F6EEF4")
 
-_STYLE = {
+_STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so the same everywhere
     "font.size": 8,
@@ -108,23 +108,6 @@ def _anyone(name: str | None) -> tuple[str, str]:
         return "#333333", "o"
     styles = list(_ALGORITHMS.values())
     return styles[crc32(name.encode()) % len(styles)]
-
-
-def activity(op) -> str | None:
-    """The entry of `ACTIVITY_COLOURS` for an operation's own work; None for a marker without time."""
-    kind, pipe = op.kind, op.pipe
-    if kind in ("wait", "sync_all"):
-        return "wait"
-    if kind == "notify":
-        return "notify"
-    if kind == "phase":
-        return None
-    remote = "local" if op.peer is None or op.peer == op.lane.rank else "remote"
-    if pipe == "MTE2" or kind == "read":
-        return f"{remote} read"
-    if pipe == "MTE3" or kind == "write":
-        return f"{remote} write"
-    return "vector" if pipe == "V" else "issue"
 
 
 def phase_tint(index: int) -> str:

@@ -6,7 +6,7 @@ matrix of bytes per ordered pair for each run. Takes plain data, so it draws res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from a2a3sim.reports.style import (
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size
 
-__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
+__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of"]
 
 _TOP, _ROW = 0.6, 3.1  # inches: the title, and one row of pictures
 _LINE, _MATRIX, _SIDE = 4.6, 3.2, 2.35
@@ -63,11 +63,6 @@ class Matrix(NamedTuple):
     pairs: Mapping[tuple[int, int], int]
 
 
-def points_of(results: Iterable[RunResult]) -> list[Point]:
-    """The measurements of some runs."""
-    return [Point(run.algorithm or run.program, run.ranks, run.max_remote_bytes) for run in results]
-
-
 def matrix_of(result: RunResult) -> Matrix:
     """The matrix of one run."""
     pairs = {(pair.src, pair.dst): pair.bytes for pair in result.pairs}
@@ -91,7 +86,7 @@ def draw_traffic(
         points: the measurements, of any number of algorithms and ranks.
         matrices: the runs whose pairs are shown, usually one per algorithm.
         payload: N, bytes per rank.
-        header: `a2a3sim.reports.header.header` of one of the runs.
+        header: `a2a3sim.reports.heading.header` of one of the runs.
         forms: what the measurements are held against.
         measured_on: the machine of the measurements, where it is not the header's.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from inspect import Parameter
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.host.arguments import HostTensor, as_array, host_tensors, is_scalar, is_torch
+from a2a3sim.language.host.arguments import as_array, host_tensors, is_scalar, is_torch
 from a2a3sim.language.host.device_tensors import DeviceTensor, StackedDeviceTensor
 from a2a3sim.language.host.functions import Function
+from a2a3sim.language.host_handles import HostTensor
 
 __all__ = ["CallArguments"]
 
@@ -45,7 +48,7 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **scalars}
+        scalars = {**{p.name: p.default for p in parameters if p.default is not Parameter.empty}, **scalars}
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):
@@ -67,7 +70,8 @@ class CallArguments:
         return filled
 
     def _handles(self, on_devices: bool) -> list:
-        arrays, names, handles = [], [], []
+        arrays, names = [], []
+        handles: list[Any] = []
         for value, parameter in zip(self.given, self.entry.parameters, strict=True):
             what = f"argument {parameter.name} of {self.name}"
             if isinstance(value, (DeviceTensor, StackedDeviceTensor)):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from a2a3sim.collector import collector_paused
 from a2a3sim.config import RunConfig
 from a2a3sim.engine import current_kernel
 from a2a3sim.errors import A2A3Error, DeadlockError, FindingsWarning
@@ -14,7 +16,6 @@ from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.recording import HostContext, Recording
 from a2a3sim.locate import located
 from a2a3sim.run.call_arguments import CallArguments
-from a2a3sim.run.collector import collector_paused
 from a2a3sim.run.launch import POISON, Launch, Residence
 from a2a3sim.run.numerics import compare
 from a2a3sim.run.rerun import Call
@@ -80,7 +81,9 @@ def run_call(
     if current_kernel() is not None:
         raise A2A3Error(f"{program.name} cannot be run from inside a kernel: call it from the host")
     labels, sub_workers = program.devices(config)
-    settings = resolve(config, len(labels))
+    current = current_session()
+    fabrics = program.fabrics if current is None else current.fabrics
+    settings = replace(resolve(config, len(labels)), fabrics=fabrics)
     if settings.poison and not settings.timing_only:
         arguments.poison(POISON)
 
@@ -89,7 +92,6 @@ def run_call(
             entry, program.owner, arguments.handles, len(labels), sub_workers, overrides, arguments.torch
         )
 
-    current = current_session()
     call = None
     if golden is not None or (current is not None and current.keep_calls):
         call = Call(program.name, arguments, recorded, settings, residence, golden)
@@ -123,11 +125,7 @@ def _conclude(
     program, launch: Launch, settings: Settings, labels, arguments, golden, parked, error, started, call
 ) -> None:
     """Findings, result, observers; raises what ended the run."""
-    from a2a3sim.checks.faults.deadlock import deadlock_finding
-    from a2a3sim.checks.mismatch.finding import explain_mismatch
-    from a2a3sim.checks.run import check_run
-    from a2a3sim.checks.suppressions import Suppressions
-    from a2a3sim.checks.verdict import verdict_on
+    from a2a3sim.checks import Suppressions, check_run, deadlock_finding, explain_mismatch, verdict_on
     from a2a3sim.trace.measures import RunInfo, measure
 
     findings = []
@@ -174,12 +172,12 @@ def _conclude(
         events=launch.engine.events,
         switches=launch.engine.switches,
     )
-    program.last_trace = launch.trace
+    program.last_trace = launch.trace if settings.keep_trace else None
     program.last_run = measure(launch.trace, info)
     if current is not None:
         program.last_call = call if current.keep_calls else None
         for observe in current.observers:
-            observe(program, program.last_run, program.last_trace)
+            observe(program, program.last_run, launch.trace)
     elif error is None:
         _warn(program.last_run)
     if error is not None:

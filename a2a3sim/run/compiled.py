@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from a2a3sim.config import DistributedConfig, RunConfig, check_backend
-from a2a3sim.errors import InvalidOperationError, SelectionError
+from a2a3sim.errors import SelectionError
 from a2a3sim.language.host.functions import Function
-from a2a3sim.language.host.program import Program
 from a2a3sim.run.call_arguments import CallArguments
 from a2a3sim.run.calls import run_call
+from a2a3sim.run.fabrics import Fabrics
 from a2a3sim.units import nearest
 
-__all__ = [
-    "CompiledProgram",
-    "DistributedCompiledProgram",
-    "bound_program",
-    "compile_program",
-    "output_directory",
-]
+if TYPE_CHECKING:
+    from a2a3sim.result import RunResult
+    from a2a3sim.trace.record import Trace
+
+__all__ = ["CompiledProgram"]
 
 
 class CompiledProgram:
-    """A program without host body, bound to one device; the base of `DistributedCompiledProgram`.
+    """A program without host body, bound to one device; the base of
+    `a2a3sim.run.compile.DistributedCompiledProgram`.
 
     ``compiled[name]`` and ``compiled.name`` select one of several orchestrations.
 
@@ -33,8 +31,9 @@ class CompiledProgram:
         output_dir: the directory of this compilation.
         platform: PyPTO's name of what it was compiled for.
         last_run: the `RunResult` of the last call, also of one that raised.
-        last_trace: its trace.
+        last_trace: its `a2a3sim.trace.Trace`; None before it, and unless ``RunConfig(keep_trace=True)`` was asked for.
         last_call: the call itself, to be made again (`a2a3sim.run.rerun.Call`), where a session asks for that.
+        fabrics: what its calls on equal machines share, outside of a session.
         facts: what a closed form knows about this program (`a2a3sim.kernels`): algorithm, bytes_per_rank,
             dtype, bound (from the platform).
         scalars: values of scalar parameters that a call may leave away.
@@ -49,9 +48,10 @@ class CompiledProgram:
         self.platform = platform
         self.distributed_config = distributed or DistributedConfig()
         self.output_dir = output_dir
-        self.last_run = None
-        self.last_trace = None
-        self.last_call = None
+        self.last_run: RunResult | None = None
+        self.last_trace: Trace | None = None
+        self.last_call: Any = None
+        self.fabrics = Fabrics()
         self.facts: dict = {}
         self.scalars: dict = {}
 
@@ -114,95 +114,3 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"<compiled program {self.name}>"
-
-
-class DistributedCompiledProgram(CompiledProgram):
-    """A program with a host body, bound to several devices."""
-
-    def devices(self, config: RunConfig) -> tuple[list[int], int]:
-        """Device labels and number of sub-workers of a run: the call's, else the compile-time ones."""
-        distributed = config.distributed_config or self.distributed_config
-        return list(distributed.device_ids), distributed.num_sub_workers
-
-    def prepare(
-        self,
-        config: RunConfig | None = None,
-        *,
-        extra_compiled=(),
-        persistent: bool = False,
-        reset_persistent_windows: bool | None = None,
-        callbacks=None,
-        sub_worker_overrides=None,
-        startup_timeout_s: float | None = None,
-    ):
-        """A worker that keeps the devices for many calls; see `a2a3sim.run.worker.DistributedWorker`."""
-        from a2a3sim.run.worker import DistributedWorker
-
-        return DistributedWorker(
-            [self, *extra_compiled],
-            config,
-            persistent=persistent,
-            reset_persistent_windows=reset_persistent_windows,
-            callbacks=callbacks,
-            sub_worker_overrides=sub_worker_overrides,
-            startup_timeout_s=startup_timeout_s,
-        )
-
-    def __repr__(self) -> str:
-        return f"<compiled program {self.name} on devices {list(self.distributed_config.device_ids)}>"
-
-
-def output_directory(name: str, output_dir=None) -> Path:
-    """A compilation's directory, created: ``$PYPTO_PROG_BUILD_DIR`` or ``build_output``, name and time."""
-    if output_dir is not None:
-        path = Path(output_dir)
-    else:
-        base = Path(os.environ.get("PYPTO_PROG_BUILD_DIR") or "build_output")
-        stamp = time.strftime("%Y%m%d_%H%M%S")
-        path = base / f"{name}_{stamp}"
-        count = 1
-        while path.exists():
-            path = base / f"{name}_{stamp}_{count}"
-            count += 1
-    path.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def bound_program(
-    name: str, entries: list[Function], owner, platform, distributed, output_dir=None
-) -> CompiledProgram:
-    """A compiled program of the kind that its entry asks for.
-
-    Raises:
-        ConfigError: a platform that does not run here.
-    """
-    platform = platform or "a2a3sim"
-    check_backend(platform)
-    kind = DistributedCompiledProgram if entries[0].kind == "host" else CompiledProgram
-    return kind(name, entries, owner, platform, distributed, output_directory(name, output_dir))
-
-
-def compile_program(
-    program,
-    output_dir=None,
-    *,
-    strategy=None,
-    dump_passes=False,
-    backend_type=None,
-    skip_ptoas=False,
-    profiling=False,
-    platform=None,
-    distributed_config=None,
-    **options,
-) -> CompiledProgram:
-    """``ir.compile``: bind a program to devices.
-
-    Options that steer the vendor's code generation are accepted and mean nothing here.
-
-    Raises:
-        InvalidOperationError: not a program.
-        ConfigError: a platform that does not run here.
-    """
-    if not isinstance(program, Program):
-        raise InvalidOperationError(f"ir.compile takes a program (a class with @pl.program), got {program!r}")
-    return bound_program(program.name, program.entries, program, platform, distributed_config, output_dir)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from a2a3sim.engine import current_kernel
@@ -12,6 +14,7 @@ from a2a3sim.language.kernel.tensors import spill
 from a2a3sim.locate import foreign, located
 from a2a3sim.models.barrier import BlockBarrier
 from a2a3sim.models.operation import Lane
+from a2a3sim.trace.kinds import kind_of
 
 __all__ = ["KernelRun"]
 
@@ -128,11 +131,12 @@ class KernelRun:
 class _Block:
     """One block of a kernel on one core."""
 
+    finished: Callable[[], None]  # to be called at the end of `main`
+
     def __init__(self, kernel: KernelRun, context: KernelContext) -> None:
         self.kernel = kernel
         self.context = context
         self.result = None
-        self.finished = None
 
     @property
     def core(self):
@@ -161,7 +165,7 @@ class _Block:
     def _outlasting(self, result):
         """Tiles do not outlive their kernel: what leaves it is stored into tensors."""
         lane = self.context.lane
-        if self.kernel.defers and any(op.kind != "wait" for op in lane.operations):
+        if self.kernel.defers and not all(kind_of(op.kind).waits for op in lane.operations):
             raise InvalidOperationError(
                 f"pld.system.defer_wait: needs a pl.at block of its own, but {self.kernel.name} does "
                 "other work too"

@@ -10,13 +10,12 @@ from a2a3sim.engine import Engine
 from a2a3sim.errors import A2A3Error
 from a2a3sim.language.context import Note
 from a2a3sim.language.handles import CommCtx, DistributedTensor, Tensor, Window
-from a2a3sim.language.host.arguments import HostBuffer, HostTensor
-from a2a3sim.language.host.recording import Dispatch, Recording, WindowView
+from a2a3sim.language.host.recording import Dispatch, Recording
 from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowView
 from a2a3sim.models.machine import Machine
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import Operation
-from a2a3sim.run import fabrics
 from a2a3sim.run.delays import Holds
 from a2a3sim.run.dispatch import Device
 from a2a3sim.run.residency import Residency
@@ -90,6 +89,8 @@ class Launch:
         watch=None,
     ) -> None:
         self.recording = recording
+        #: Their domains are inferred: no collective is left.
+        self.asked: list[Dispatch | HostTask] = recording.tasks  # type: ignore[assignment]
         self.platform = platform
         self.settings = settings
         self.placement = placement
@@ -100,10 +101,17 @@ class Launch:
         self.origin = self.residence.clock
         self.engine = Engine(self.origin)
         slow = {placement[rank]: factor for rank, factor in settings.slow.items()}
-        fabric = fabrics.take(platform, topology, settings.jitter_of_links())
+        fabric = settings.fabrics.take(platform, topology, settings.jitter_of_links())
         holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
         self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
-        self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic)
+        self.trace = Trace(
+            fences=settings.fences,
+            skew_ps=settings.skew_ps,
+            atomic_ps=platform.signal.atomic,
+            kept=self.residence.persistent and not self.residence.reset,
+            set_writes_line=platform.align.line is not None,
+            granule=platform.align.row,
+        )
         self.machine.only_polls = self._only_polls
         self.bytes = not settings.timing_only or bool(settings.keep)
         self.tasks = TaskBoard(recording.tasks, self.engine)
@@ -137,7 +145,7 @@ class Launch:
         return array
 
     def _poison_intermediates(self) -> None:
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created and arg.dtype.itemsize > 1:
                     arg.buffer.array.reshape(-1).view(np.uint16)[:] = POISON
@@ -150,11 +158,11 @@ class Launch:
         if not self.settings.checks or self.settings.timing_only:
             return
         buffers = {id(b): b for b in outputs if b.resident is None}
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created:
                     buffers[id(arg.buffer)] = arg.buffer
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 for tensor, _, writes in task.accesses():
                     if writes and isinstance(tensor, HostTensor):
@@ -246,7 +254,7 @@ class Launch:
         """
         queues: dict[int, list[Dispatch]] = {}
         host: list[HostTask] = []
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 host.append(task)
             else:
@@ -274,7 +282,7 @@ class Launch:
             self.residence.calls += 1
             self.machine.network.close()
             self.trace.capacities = [capacity.use() for capacity in self.machine.network.used]
-            fabrics.give(self.machine.fabric)
+            self.settings.fabrics.give(self.machine.fabric)
             for kernel in engine.parked():
                 if kernel.context.core is not None:
                     kernel.context.core.stop()
@@ -301,8 +309,7 @@ class Launch:
     @staticmethod
     def _locate_late(error: A2A3Error) -> None:
         """An error that the machine raised on behalf of an operation: say whose."""
-        site = getattr(error, "site", None)
-        if site is not None and not getattr(error, "located", False):
-            place = resolve_site(site)
+        if error.site is not None and not error.located:
+            place = resolve_site(error.site)
             error.args = (f"{place.file}:{place.line}: rank {error.lane.rank}: {error.args[0]}",)
             error.located = True

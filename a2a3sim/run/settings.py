@@ -16,8 +16,9 @@ from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import Platform, load_platform
 from a2a3sim.models.topology import build_topology
 from a2a3sim.run.delays import Delay
+from a2a3sim.run.fabrics import Fabrics
 
-__all__ = ["Session", "Settings", "resolve", "session"]
+__all__ = ["Session", "Settings", "current_session", "resolve", "session"]
 
 _ENVIRONMENT = "A2A3SIM_PLATFORM"  # for scripts that are started on their own
 
@@ -53,6 +54,8 @@ class Settings:
     jitter: Fraction
     delays: tuple[Delay, ...]
     values: Mapping[str, Any]
+    keep_trace: bool = False
+    fabrics: Fabrics = field(default_factory=Fabrics, compare=False, repr=False)
 
     def topology(self):
         """The platform's links and routes; runs on equal machines share them."""
@@ -82,6 +85,7 @@ class Session:
         suppressions: which findings are accepted (`a2a3sim.checks.suppressions.Suppressions`); None: those that the
             source says.
         explains: find out why a result differs from its golden, by repetitions.
+        fabrics: what its runs on equal machines share.
     """
 
     forced: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +93,7 @@ class Session:
     keep_calls: bool = False
     suppressions: Any = None
     explains: bool = True
+    fabrics: Fabrics = field(default_factory=Fabrics, repr=False)
 
 
 _session: ContextVar[Session | None] = ContextVar("a2a3sim session", default=None)
@@ -131,6 +136,7 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
         keep=frozenset(values["keep"]),
         rtol=config.rtol,
         atol=config.atol,
+        keep_trace=config.keep_trace,
         values=values,
         **{name: values[name] for name in _SAME},
     )

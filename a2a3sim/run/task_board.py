@@ -6,8 +6,8 @@ import numpy as np
 
 from a2a3sim.engine import Engine, current_kernel
 from a2a3sim.errors import A2A3Error
-from a2a3sim.language.host.arguments import HostTensor
 from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host_handles import HostTensor
 from a2a3sim.locate import foreign, located
 from a2a3sim.run.dependences import AccessHistory
 

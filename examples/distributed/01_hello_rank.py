@@ -5,11 +5,11 @@ adds 1000 * r to what it got.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 16
 
@@ -58,15 +58,7 @@ def build_hello_rank(nr: int):
 def main() -> int:
     args = arguments(__doc__)
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_hello_rank(nr),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_hello_rank(nr))
     x = np.arange(nr * SIZE, dtype=np.int32).reshape(nr, 1, SIZE)
     y = np.zeros_like(x)
     expected = x + 1000 * np.arange(nr, dtype=np.int32).reshape(nr, 1, 1)

@@ -6,11 +6,11 @@ which order, and a kernel what one core does with tiles. This program is written
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig
+from a2a3sim import RunConfig
 
 ROWS, COLS = 64, 256
 TILE = 8  # rows that a core holds at a time
@@ -65,17 +65,7 @@ def main() -> int:
     nr = len(args.device_ids)
     x = np.random.default_rng(2).standard_normal((nr, ROWS, COLS), dtype=np.float32)
     y = np.zeros_like(x)
-    compiled = programming_model.compile(
-        x,
-        y,
-        config=RunConfig(
-            platform=args.platform, distributed_config=DistributedConfig(device_ids=args.device_ids)
-        ),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, programming_model, x, y)
     expected = 2 * x + 1
     compiled(x, y, config=RunConfig(platform=args.platform), golden=expected)
     return verdict(y, expected)

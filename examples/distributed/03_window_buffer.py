@@ -6,11 +6,11 @@ slice as one long row and reads the same bytes back as four short ones.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig
+from a2a3sim import RunConfig
 
 SIZE = 256
 ROWS = 4
@@ -65,17 +65,7 @@ def main() -> int:
     nr = len(args.device_ids)
     x = np.random.default_rng(3).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros((nr, ROWS, SIZE // ROWS), dtype=np.float32)
-    compiled = window_buffer.compile(
-        x,
-        y,
-        config=RunConfig(
-            platform=args.platform, distributed_config=DistributedConfig(device_ids=args.device_ids)
-        ),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, window_buffer, x, y)
     ranks = np.arange(nr, dtype=np.float32).reshape(nr, 1, 1)
     expected = x.reshape(y.shape) + ranks
     compiled(x, y, config=RunConfig(platform=args.platform), golden=expected)

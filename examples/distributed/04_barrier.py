@@ -6,11 +6,11 @@ calls pld.tensor.barrier instead.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 
@@ -84,15 +84,7 @@ def build_barrier(nr: int, use_builtin: bool):
 def main() -> int:
     args = arguments(__doc__, use_builtin=True)
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_barrier(nr, args.use_builtin),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_barrier(nr, args.use_builtin))
     x = np.random.default_rng(4).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     expected = np.roll(x, -1, axis=0)

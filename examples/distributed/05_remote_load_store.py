@@ -5,11 +5,11 @@ neighbour (so the right neighbour's arrives here), --mode both does both and add
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 STAGED, ARRIVED = 0, 1  # rows of the signal
@@ -93,15 +93,7 @@ def build_remote_load_store(nr: int, mode: str):
 def main() -> int:
     args = arguments(__doc__, modes=("both", "load", "store"))
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_remote_load_store(nr, args.mode),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_remote_load_store(nr, args.mode))
     x = np.random.default_rng(5).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     from_left, from_right = np.roll(x, 1, axis=0), np.roll(x, -1, axis=0)

@@ -7,11 +7,11 @@ slices: they go through a staging tile whose size chunk_rows and chunk_cols set.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 ROWS, COLS = 64, 1024
 CHUNK = 16  # rows of a staging tile: 64 KiB
@@ -87,15 +87,7 @@ def build_put_get(nr: int, mode: str):
 def main() -> int:
     args = arguments(__doc__, modes=("put", "get", "pipelined"))
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_put_get(nr, args.mode),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_put_get(nr, args.mode))
     x = np.random.default_rng(6).standard_normal((nr, ROWS, COLS), dtype=np.float32)
     y = np.zeros_like(x)
     expected = np.roll(x, 1, axis=0)

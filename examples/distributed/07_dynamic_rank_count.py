@@ -6,11 +6,11 @@ class builds the program by a factory for a number that is known beforehand.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 64
 NR = pl.dynamic("NR")
@@ -124,18 +124,9 @@ def build_table(nr: int):
 def main() -> int:
     args = arguments(__doc__, modes=("jit", "class"))
     nr = len(args.device_ids)
-    distributed = DistributedConfig(device_ids=args.device_ids)
     x = np.random.default_rng(7).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros((nr, nr, SIZE), dtype=np.float32)
-    if args.mode == "jit":
-        config = RunConfig(platform=args.platform, distributed_config=distributed)
-        compiled = table.compile(x, y, config=config)
-    else:
-        compiled = ir.compile(build_table(nr), platform=args.platform, distributed_config=distributed)
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, table, x, y) if args.mode == "jit" else compiled_for(args, build_table(nr))
     expected = np.broadcast_to(x[:, 0], y.shape)
     compiled(x, y, config=RunConfig(platform=args.platform), golden=expected)
     return verdict(y, expected)

@@ -5,11 +5,11 @@ of N bytes: the shortest way to the result, and the most traffic, since all rank
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 
@@ -85,15 +85,7 @@ def build_allreduce_mesh(nr: int):
 def main() -> int:
     args = arguments(__doc__)
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_allreduce_mesh(nr),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_allreduce_mesh(nr))
     x = np.random.default_rng(8).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     expected = np.broadcast_to(x.sum(axis=0), x.shape)

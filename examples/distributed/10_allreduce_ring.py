@@ -6,11 +6,11 @@ in each round a rank waits for one word, "my left neighbour has finished the rou
 """
 
 import numpy as np
-from common import arguments, require_multiple, run, verdict
+from common import arguments, compiled_for, require_multiple, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 
@@ -100,15 +100,7 @@ def main() -> int:
     args = arguments(__doc__)
     nr = len(args.device_ids)
     require_multiple(SIZE, nr)
-    compiled = ir.compile(
-        build_allreduce_ring(nr),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_allreduce_ring(nr))
     x = np.random.default_rng(10).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     expected = np.broadcast_to(x.sum(axis=0), x.shape)

@@ -6,11 +6,11 @@ between two ordinary dispatches, and the kernels contain no communication at all
 """
 
 import numpy as np
-from common import arguments, require_multiple, run, verdict
+from common import arguments, compiled_for, require_multiple, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 
@@ -129,15 +129,7 @@ def main() -> int:
         program = build_on_host(nr, "ring" if args.mode == "host_ring" else "mesh")
     else:
         program = build_in_kernel(nr, args.mode)
-    compiled = ir.compile(
-        program,
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, program)
     x = np.random.default_rng(11).standard_normal((nr, 1, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     expected = np.broadcast_to(x.sum(axis=0), x.shape)

@@ -6,11 +6,11 @@ host calls it in the host body.
 """
 
 import numpy as np
-from common import arguments, run, verdict
+from common import arguments, compiled_for, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 64
 
@@ -146,15 +146,9 @@ def build_on_host(nr: int):
 def main() -> int:
     args = arguments(__doc__, modes=("manual", "builtin", "host"))
     nr = len(args.device_ids)
-    compiled = ir.compile(
-        build_on_host(nr) if args.mode == "host" else build_in_kernel(nr, args.mode),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
+    compiled = compiled_for(
+        args, build_on_host(nr) if args.mode == "host" else build_in_kernel(nr, args.mode)
     )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
     x = np.random.default_rng(15).standard_normal((nr, nr, SIZE), dtype=np.float32)
     y = np.zeros_like(x)
     expected = x.transpose(1, 0, 2)

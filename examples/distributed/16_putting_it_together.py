@@ -7,11 +7,11 @@ the squared errors (11).
 """
 
 import numpy as np
-from common import arguments, require_multiple, run, verdict
+from common import arguments, compiled_for, require_multiple, run, verdict
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
 SIZE = 256
 STEPS = 4
@@ -156,15 +156,7 @@ def main() -> int:
     args = arguments(__doc__)
     nr = len(args.device_ids)
     require_multiple(SIZE, nr)
-    compiled = ir.compile(
-        build_training(nr),
-        platform=args.platform,
-        distributed_config=DistributedConfig(device_ids=args.device_ids),
-    )
-    if args.compile_only:
-        print(compiled.output_dir)
-        return 0
-
+    compiled = compiled_for(args, build_training(nr))
     target = np.random.default_rng(16).standard_normal((nr, 1, SIZE), dtype=np.float32)
     weights = np.zeros_like(target)
     loss = np.zeros_like(target)

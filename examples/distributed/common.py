@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from a2a3sim import ConfigError, DistributedConfig
+from a2a3sim import ConfigError, DistributedConfig, RunConfig, ir
 
-__all__ = ["arguments", "require_multiple", "run", "verdict"]
+__all__ = ["arguments", "compiled_for", "require_multiple", "run", "verdict"]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,6 +82,24 @@ def require_multiple(size: int, nr: int) -> None:
     if size % nr:
         fits = ", ".join(str(p) for p in range(2, 17) if size % p == 0)
         raise ConfigError(f"SIZE = {size} must be a multiple of the number of devices, got {nr} (try {fits})")
+
+
+def compiled_for(args: argparse.Namespace, program, *tensors):
+    """A program compiled for the devices of the command line; with ``--compile-only`` the script ends here.
+
+    Args:
+        tensors: of a function that is compiled for their shapes.
+    """
+    devices = DistributedConfig(device_ids=args.device_ids)
+    if tensors:
+        config = RunConfig(platform=args.platform, distributed_config=devices)
+        compiled = program.compile(*tensors, config=config)
+    else:
+        compiled = ir.compile(program, platform=args.platform, distributed_config=devices)
+    if args.compile_only:
+        print(compiled.output_dir)
+        raise SystemExit(0)
+    return compiled
 
 
 def verdict(got: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> int:

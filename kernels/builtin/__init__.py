@@ -8,7 +8,9 @@ end asks for it by name when a program calls the collective.
 if __name__ != "a2a3sim.kernels.builtin":
     raise ImportError("import a2a3sim.kernels.builtin, not a second copy of it")
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 __all__ = ["BUILTIN", "find"]
 
@@ -27,7 +29,9 @@ BUILTIN = {
 }
 
 
-def find(name: str):
+def find(name: str) -> Callable[..., Any]:
     """The factory of a built-in's kernel; KeyError for a name that is not in `BUILTIN`."""
     module, _, factory = BUILTIN[name].partition(":")
-    return getattr(import_module(f"a2a3sim.kernels.builtin.{module}"), factory)
+    build: Callable[..., Any]
+    build = getattr(import_module(f"a2a3sim.kernels.builtin.{module}"), factory)
+    return build

@@ -1,6 +1,7 @@
 """``pld.tensor.all_to_all``: every rank writes its row d into row ``my_rank`` of rank d, then a barrier."""
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -11,7 +12,7 @@ __all__ = ["build"]
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, size: int, dtype, window: bool, fenced: bool):
+def build(*, ranks: int, size: int, dtype: pl.DataType, window: bool, fenced: bool) -> Any:
     """The kernel for rows of ``size`` elements; ``window``: the input is one, not a plain tensor."""
     chunks = staging(1, size, dtype)
     kind = pld.DistributedTensor if window else pl.Tensor

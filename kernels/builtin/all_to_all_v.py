@@ -6,6 +6,7 @@ Sets, each cell having one writer, and go to a rank before the credit that publi
 """
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -16,7 +17,9 @@ __all__ = ["build"]
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, rows: int, size: int, dtype, window: bool, counts_window: bool, fenced: bool):
+def build(
+    *, ranks: int, rows: int, size: int, dtype: pl.DataType, window: bool, counts_window: bool, fenced: bool
+) -> Any:
     """The kernel for blocks of ``rows`` x ``size``; ``window``, ``counts_window``: sources are windows."""
     chunks = staging(rows, size, dtype)
     kind = pld.DistributedTensor if window else pl.Tensor

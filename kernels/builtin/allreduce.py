@@ -7,6 +7,7 @@ signal each.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -19,7 +20,17 @@ HOST_TILE = 256  # elements
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, count: int, dtype, op, columns: int, lanes: int, host: bool, fenced: bool):
+def build(
+    *,
+    ranks: int,
+    count: int,
+    dtype: pl.DataType,
+    op: pld.ReduceOp,
+    columns: int,
+    lanes: int,
+    host: bool,
+    fenced: bool,
+) -> Any:
     """The kernel for slices of ``count`` elements and a signal of ``columns`` columns."""
     combine = COMBINE[op]
     parts = cut(count, HOST_TILE if host else STAGING // dtype.itemsize)

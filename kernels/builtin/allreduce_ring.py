@@ -7,6 +7,7 @@ has a row of the signal and barriers over all ranks.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -18,7 +19,7 @@ __all__ = ["bounds", "build", "build_host", "chunk_of"]
 _LINE = 16  # elements: FP16 chunks begin on 32-byte boundaries
 
 
-def bounds(count: int, ranks: int, dtype) -> list[Piece]:
+def bounds(count: int, ranks: int, dtype: pl.DataType) -> list[Piece]:
     """Chunk i as (start, size): it starts at floor(i * count / ranks), FP16 rounded down to 16 elements."""
     granule = _LINE if dtype is pl.FP16 else 1
     starts = [i * count // ranks // granule * granule for i in range(ranks)]
@@ -32,12 +33,12 @@ def chunk_of(me: int, step: int, ranks: int) -> int:
     return (me + ranks - (step - (ranks - 1))) % ranks
 
 
-def _row(signal, step: int, fenced: bool) -> Credits:
+def _row(signal: pld.DistributedTensor, step: int, fenced: bool) -> Credits:
     return Credits(signal, lambda rank: [step, rank], fenced)
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, count: int, dtype, op, fenced: bool):
+def build(*, ranks: int, count: int, dtype: pl.DataType, op: pld.ReduceOp, fenced: bool) -> Any:
     """The kernel that a kernel's own call runs: slices of any length, all reductions.
 
     Each piece of a round has a barrier before it is read and one before it is written. Chunks may differ in
@@ -76,7 +77,7 @@ def build(*, ranks: int, count: int, dtype, op, fenced: bool):
 
 
 @lru_cache(maxsize=256)
-def build_host(*, ranks: int, count: int, dtype, op, fenced: bool):
+def build_host(*, ranks: int, count: int, dtype: pl.DataType, op: pld.ReduceOp, fenced: bool) -> Any:
     """The kernel that the host's call runs: ``count`` a multiple of ``ranks``, one barrier a round.
 
     Within a round a rank writes no chunk that its neighbour reads in it, so the barrier that opens the next

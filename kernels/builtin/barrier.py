@@ -1,6 +1,7 @@
 """``pld.tensor.barrier``: nobody leaves before all have come."""
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -10,7 +11,7 @@ __all__ = ["build"]
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, fenced: bool):
+def build(*, ranks: int, fenced: bool) -> Any:
     """The kernel for a number of ranks."""
 
     @pl.jit.incore

@@ -4,6 +4,7 @@ No barrier follows: root may overwrite its slice only after another synchronisat
 """
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -14,7 +15,7 @@ __all__ = ["build"]
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, count: int, dtype, root: int, fenced: bool):
+def build(*, ranks: int, count: int, dtype: pl.DataType, root: int, fenced: bool) -> Any:
     """The kernel for slices of ``count`` elements."""
     chunks = staging(1, count, dtype)
 

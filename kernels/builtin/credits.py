@@ -6,6 +6,8 @@ its own cells by an atomic add of -N. That commutes with a credit which a faster
 call already, where clearing to zero would lose it.
 """
 
+from collections.abc import Callable
+
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 
@@ -21,7 +23,9 @@ class Credits:
         fenced: fence before the credits leave, for runs in which a notify does not wait for earlier accesses.
     """
 
-    def __init__(self, signal, cell, fenced: bool = False) -> None:
+    def __init__(
+        self, signal: pld.DistributedTensor, cell: Callable[[int], list[int]], fenced: bool = False
+    ) -> None:
         ctx = pld.get_comm_ctx(signal)
         self.signal = signal
         self.cell = cell

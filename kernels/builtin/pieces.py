@@ -31,30 +31,28 @@ def cut(count: int, largest: int, start: int = 0) -> list[Piece]:
     return [Piece(start + at, min(largest, count - at)) for at in range(0, count, largest)]
 
 
-def pieces(count: int, dtype, start: int = 0) -> list[Piece]:
+def pieces(count: int, dtype: pl.DataType, start: int = 0) -> list[Piece]:
     """The same in pieces of at most `STAGING` bytes."""
     return cut(count, STAGING // dtype.itemsize, start)
 
 
-def staging(rows: int, columns: int, dtype) -> dict[str, int]:
+def staging(rows: int, columns: int, dtype: pl.DataType) -> dict[str, int]:
     """Extents of the staging tile of a put or get of ``rows`` x ``columns`` elements."""
     largest = STAGING // dtype.itemsize
     columns = min(columns, largest)
     return {"chunk_rows": min(rows, max(1, largest // columns)), "chunk_cols": columns}
 
 
-def _padded(size: int, dtype) -> int:
+def _padded(size: int, dtype: pl.DataType) -> int:
     granule = _ROW // dtype.itemsize
     return -(-size // granule) * granule
 
 
-def load(source, row: int, at: int, size: int):
+def load(source: pl.Tensor, row: int, at: int, size: int) -> pl.Tile:
     """``size`` elements of a row of the own slice as a tile whose row is padded to 32 bytes."""
     return pl.load(source, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size])
 
 
-def remote_load(source, peer: int, row: int, at: int, size: int):
+def remote_load(source: pld.DistributedTensor, peer: int, row: int, at: int, size: int) -> pl.Tile:
     """The same of a peer's slice."""
-    return pld.tile.remote_load(
-        source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size]
-    )
+    return pld.remote_load(source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size])

@@ -6,6 +6,7 @@ pieces, which are stored as they come so that a row of any length fits into UB.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
@@ -16,7 +17,7 @@ __all__ = ["build"]
 
 
 @lru_cache(maxsize=256)
-def build(*, ranks: int, size: int, dtype, fenced: bool):
+def build(*, ranks: int, size: int, dtype: pl.DataType, fenced: bool) -> Any:
     """The kernel for rows of ``size`` elements."""
     row = pieces(size, dtype)
 

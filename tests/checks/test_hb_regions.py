@@ -19,7 +19,7 @@ def region(draw):
     return (draw(st.integers(0, 1)), draw(st.integers(0, 40)), rows, row_bytes, stride)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(region(), min_size=1, max_size=8, unique=True))
 def test_pairs_are_those_that_share_a_byte(regions):
     a, b = overlapping(np.array(regions, np.int64), np.arange(len(regions)))

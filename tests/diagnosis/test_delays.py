@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from running import altered
+from running import script as run
 
 from a2a3sim import ConfigError, RunConfig
 from a2a3sim.models.fabric import Fabric
@@ -11,7 +13,7 @@ from a2a3sim.models.platform import load_platform
 from a2a3sim.models.topology import build_topology
 from a2a3sim.run.delays import Delay, parse_delays, same_file
 
-from .programs import altered, exchange, run, summed
+from .programs import exchange, summed
 
 US = 1_000_000
 

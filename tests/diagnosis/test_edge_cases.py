@@ -1,8 +1,10 @@
 """The edge-case tables of the tutorial: each row as a program, and the cause named as the row names it."""
 
 import pytest
+from running import altered
+from running import script as run
 
-from .programs import LEFT_OUT, ONE_ROW, TWO_PHASE, altered, run
+from .programs import LEFT_OUT, ONE_ROW, TWO_PHASE
 
 ALL = "0,1,2,3"
 

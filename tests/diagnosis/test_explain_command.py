@@ -4,19 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
+from running import LADDER, altered, command
 
-from a2a3sim.cli import main
-
-from .programs import LADDER, LEFT_OUT, ONE_ROW, TWO_PHASE, altered
+from .programs import LEFT_OUT, ONE_ROW, TWO_PHASE
 
 ALL = ("-d", "0,1,2,3")
 HAND_WRITTEN = str(Path(__file__).parent / "scripts" / "hand_written.py")
 
 
 def explain(capsys, *args):
-    status = main(["explain", *map(str, args)])
-    out, err = capsys.readouterr()
-    return status, out, err
+    return command(capsys, "explain", *args)
 
 
 def test_the_story_of_two_phase(capsys, monkeypatch):

@@ -8,9 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from a2a3sim.cli import main
+from running import LADDER
 
-from .programs import LADDER
+from a2a3sim.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
 NUMBER = re.compile(r"-?\d[\d.]* ?(?:(?:ps|ns|us|ms|s)\b|%|x)?")

@@ -139,7 +139,7 @@ def test_a_run_without_bytes_cannot_be_traced_back():
     assert trace_back(made.call).obstacle == "a timing-only run moves no bytes"
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.data())
 def test_any_mixture_of_slices_is_read_back(data):
     ranks = data.draw(st.integers(2, 4))

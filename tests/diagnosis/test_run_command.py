@@ -3,10 +3,9 @@
 import json
 
 import pytest
+from running import LADDER, altered, command
 
-from a2a3sim.cli import main
-
-from .programs import LADDER, ONE_ROW, TWO_PHASE, altered
+from .programs import ONE_ROW, TWO_PHASE
 
 ALL = ("-d", "0,1,2,3")
 STORE = "            result = pl.store(acc, [0, my_rank * chunk], result)\n"
@@ -14,9 +13,7 @@ WAIT = "            # Barrier B, on row 1: "
 
 
 def run(capsys, *args):
-    status = main(["run", *map(str, args)])
-    out, err = capsys.readouterr()
-    return status, out, err
+    return command(capsys, "run", *args)
 
 
 def test_links_can_be_stretched(capsys):

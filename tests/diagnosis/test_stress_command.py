@@ -6,20 +6,19 @@ import json
 import shlex
 
 import pytest
+from running import LADDER, altered, command
 
 from a2a3sim.cli import main
 from a2a3sim.experiments.stress import schedule_of
 from a2a3sim.reports.spread import histogram, spread_lines
 
-from .programs import LADDER, ONE_ROW, TWO_PHASE, altered
+from .programs import ONE_ROW, TWO_PHASE
 
 ALL = ("-d", "0,1,2,3")
 
 
 def stress(capsys, *args):
-    status = main(["stress", *map(str, args)])
-    out, err = capsys.readouterr()
-    return status, out, err
+    return command(capsys, "stress", *args)
 
 
 def test_a_right_program_is_clean(capsys, monkeypatch):

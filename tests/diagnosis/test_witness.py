@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from running import altered
+from running import script as run
 
 from a2a3sim.experiments.witness import attach_witnesses, look_for_witness
 
-from .programs import ONE_ROW, TWO_PHASE, altered, run
+from .programs import ONE_ROW, TWO_PHASE
 
 ALL = "0,1,2,3"
 HAND_WRITTEN = Path(__file__).parent / "scripts" / "hand_written.py"

@@ -5,8 +5,8 @@ import io
 import json
 
 import pytest
+from running import command
 
-from a2a3sim.cli import main
 from a2a3sim.errors import ConfigError
 from a2a3sim.experiments.perf import sizes_between
 
@@ -14,9 +14,7 @@ IDEAL = ("--platform", "ideal", "--skew", "none")
 
 
 def run(capsys, *args):
-    status = main(["perf", *args])
-    out, err = capsys.readouterr()
-    return status, out, err
+    return command(capsys, "perf", *args)
 
 
 def test_the_table_has_the_columns_of_nccl_tests(capsys):

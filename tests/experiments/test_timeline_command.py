@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from running import command
 
-from a2a3sim.cli import main
 from a2a3sim.experiments.timelines import zoom_text
 from a2a3sim.reports import timeline
 
@@ -20,9 +20,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(capsys, *args):
-    status = main(["timeline", *args])
-    out, err = capsys.readouterr()
-    return status, out, err
+    return command(capsys, "timeline", *args)
 
 
 def test_algorithms_stand_on_one_axis_in_the_order_in_which_they_are_named(here, capsys):

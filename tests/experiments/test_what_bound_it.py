@@ -18,7 +18,7 @@ KERNELS = [(c, a) for c in CATALOGUE for a in CATALOGUE[c]]
 
 
 @pytest.mark.parametrize("machine", list_platforms())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     kernel=st.sampled_from(KERNELS),
     ranks=st.integers(2, 6),

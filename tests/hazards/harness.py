@@ -10,15 +10,15 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from running import compiled, one_kernel, run
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import A2A3Error, DistributedConfig, RunConfig, ir
+from a2a3sim import A2A3Error, RunConfig
 
 LINE = 16  # int32 cells of a 64-byte line
 SEEDS = range(
@@ -66,48 +66,10 @@ def build(
     height, width = tensor or (rows, size)
     arg = arg or (lambda launch: launch)
     many = blocks if callable(blocks) else lambda _rank: blocks
-    x_t, out_t = pl.Tensor[[height, width], dtype], pl.Out[pl.Tensor[[height, width], dtype]]
-    data_t = pl.InOut[pld.DistributedTensor[[rows, size], dtype]]
-    signal_t = pl.InOut[pld.DistributedTensor[list(cells), pl.INT32]]
-    whole = [ranks, height, width]
-
-    @pl.program
-    class Case:
-        @pl.function(type=pl.FunctionType.InCore)
-        def kernel(self, x: x_t, y: out_t, data: data_t, signal: signal_t, e: pl.Scalar[pl.INT32]):
-            body(x, y, data, signal, e)
-
-        @pl.function(type=pl.FunctionType.Orchestration)
-        def per_rank(
-            self,
-            x: x_t,
-            y: out_t,
-            data: data_t,
-            signal: signal_t,
-            e: pl.Scalar[pl.INT32],
-            n: pl.Scalar[pl.INT32],
-        ):
-            with pl.spmd(n):
-                self.kernel(x, y, data, signal, e)
-
-        @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
-        def host(self, x: pl.Tensor[whole, dtype], y: pl.Out[pl.Tensor[whole, dtype]]):
-            data_buf = pld.alloc_window_buffer([rows, size], dtype=dtype)
-            signal_buf = pld.alloc_window_buffer(list(cells), dtype=pl.INT32)
-            for launch in pl.range(launches):
-                for r in pl.range(pld.world_size()):
-                    data = pld.window(data_buf, [rows, size], dtype=dtype)
-                    signal = pld.window(signal_buf, list(cells), dtype=pl.INT32)
-                    self.per_rank(x[r], y[r], data, signal, arg(launch), many(int(r)), device=r)
-
-    return Case, whole, dtype
-
-
-def compiled(program, ranks):
-    """The program bound to ``ranks`` devices."""
-    with tempfile.TemporaryDirectory() as scratch:
-        config = DistributedConfig(device_ids=list(range(ranks)))
-        return ir.compile(program, output_dir=scratch, distributed_config=config)
+    program = one_kernel(
+        body, ranks, [height, width], [height, width], [rows, size], cells, dtype, many, launches, arg
+    )
+    return program, [ranks, height, width], dtype
 
 
 def inputs(whole, dtype):
@@ -124,18 +86,14 @@ def results(body, ranks=2, seed=0, machine="a2", calls=0, golden=None, config=No
         golden: from the input to what y must be.
     """
     program, whole, dtype = build(body, ranks, **shape)
-    bound = compiled(program, ranks)
     x, y = inputs(whole, dtype)
-    settings = RunConfig(machine=machine, seed=seed, **(config or {}))
+    fields = {"machine": machine, "seed": seed, **(config or {})}
     if not calls:
-        try:
-            bound(x, y, config=settings, golden=None if golden is None else golden(x))
-        except A2A3Error:
-            if bound.last_run is None:
-                raise
-        return [bound.last_run]
+        return [run(program, ranks, x, y, raises=True, golden=golden and golden(x), **fields).result]
     runs = []
-    with bound.prepare(settings, persistent=True, reset_persistent_windows=False) as worker:
+    with compiled(program, ranks).prepare(
+        RunConfig(**fields), persistent=True, reset_persistent_windows=False
+    ) as worker:
         for _ in range(calls):
             try:
                 worker(x, y)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from running import compiled
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.kernels.collective import Job
 
@@ -22,8 +23,7 @@ def shipped(kernel, job, tmp_path, seed=0, **config):
     form = find(*kernel)
     if form.restriction(job):
         return None
-    ranks = DistributedConfig(device_ids=list(range(job.ranks)))
-    program = ir.compile(form.build(job), output_dir=tmp_path, distributed_config=ranks)
+    program = compiled(form.build(job), job.ranks)
     given, taken = form.shapes(job)
     x = np.ones((job.ranks, *given), job.dtype.numpy)
     program(x, np.zeros((job.ranks, *taken), job.dtype.numpy), config=RunConfig(seed=seed, **config))
@@ -124,9 +124,7 @@ def builtin(name, ranks, size, calls=1):
 def test_builtin_collectives(name, ranks, tmp_path):
     for size in (64, 100):  # chunks of 100 elements begin anywhere, which their caller cannot help
         program, given, taken = builtin(name, ranks, size)
-        bound = ir.compile(
-            program, output_dir=tmp_path, distributed_config=DistributedConfig(device_ids=list(range(ranks)))
-        )
+        bound = compiled(program, ranks)
         bound(np.ones(given, np.float32), np.zeros(taken, np.float32))
         assert serious(bound.last_run) == []
 
@@ -187,9 +185,7 @@ def varying(ranks, rows=4, size=16):
 @pytest.mark.parametrize("ranks", [2, 3, 4, 8])
 def test_all_to_all_v_is_clean_but_for_a_note_on_its_counts(ranks, tmp_path):
     program, shape = varying(ranks)
-    bound = ir.compile(
-        program, output_dir=tmp_path, distributed_config=DistributedConfig(device_ids=list(range(ranks)))
-    )
+    bound = compiled(program, ranks)
     counts = np.full((ranks, ranks, 1), 3, np.int32)
     bound(np.ones(shape, np.float32), counts, np.zeros(shape, np.float32))
     assert serious(bound.last_run) == []

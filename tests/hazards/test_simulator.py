@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import time
 import tracemalloc
 
 import pytest
@@ -135,10 +134,9 @@ def test_B49_a_wait_on_a_row_that_nobody_writes_is_a_deadlock():
         pld.system.wait(signal, [3, 0], 1, cmp=GE)
         pl.store(pl.load(x, [0, 0], ROW), [0, 0], y)
 
-    began = time.perf_counter()
     (run,) = results(body)
     assert [f.kind for f in run.findings] == ["deadlock"]
-    assert time.perf_counter() - began < 10  # there is no budget of polls that has to run out
+    assert run.cost.events < 100  # there is no budget of polls that has to run out
     assert run.verdict is None
 
 

@@ -1,11 +1,10 @@
 """Run a shipped kernel on a job and hold its output against its own reference, bit for bit."""
 
-import tempfile
 from itertools import starmap
 
 import numpy as np
+import running
 
-from a2a3sim import DistributedConfig, RunConfig, ir
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.kernels.collective import Job
 
@@ -35,15 +34,12 @@ def same_bits(got, want) -> bool:
 def run(kernel, job: Job, machine="ideal", compare=True, **config):
     """(result, trace) of a run; fails unless every rank holds what the reference says."""
     form = find(*kernel)
-    with tempfile.TemporaryDirectory() as scratch:
-        ranks = DistributedConfig(device_ids=list(range(job.ranks)))
-        program = ir.compile(form.build(job), output_dir=scratch, distributed_config=ranks)
     x = inputs(form, job)
     y = np.zeros((job.ranks, *form.shapes(job)[1]), job.dtype.numpy)
     config.setdefault("checks", False)
-    program(x, y, config=RunConfig(machine=machine, **config))
+    ran = running.run(form.build(job), job.ranks, x, y, machine=machine, **config)
     if compare and not config.get("timing_only"):
         with np.errstate(all="ignore"):
             wanted = form.reference(job, list(x))
         assert all(starmap(same_bits, zip(y, wanted, strict=True)))
-    return program.last_run, program.last_trace
+    return ran.result, ran.trace

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import numpy as np
+from running import Ran, run
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
 
-from .programs import Ran
 from .random_plans import COLUMNS, ROWS, TILES, Plan
 
 __all__ = ["Reference", "inputs", "run_plan"]
@@ -257,12 +254,5 @@ def inputs(plan: Plan) -> np.ndarray:
 
 def run_plan(plan: Plan, **config) -> Ran:
     """Run a plan on its machine; ``config`` replaces fields of its RunConfig."""
-    with tempfile.TemporaryDirectory() as scratch:
-        compiled = ir.compile(
-            program(plan),
-            output_dir=scratch,
-            distributed_config=DistributedConfig(device_ids=list(range(plan.ranks))),
-        )
     x, y = inputs(plan), np.zeros((plan.ranks, ROWS * plan.blocks, COLUMNS), np.int32)
-    compiled(x, y, config=RunConfig(**{"checks": False, **plan.config, **config}))
-    return Ran(compiled, x, y, None)
+    return run(program(plan), plan.ranks, x, y, **{"checks": False, **plan.config, **config})

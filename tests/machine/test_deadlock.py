@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -52,12 +51,10 @@ print("OK")
 def test_a_wait_on_the_wrong_row_ends_with_a_report_and_exit_1(tmp_path):
     script = tmp_path / "wrong_row.py"
     script.write_text(WRONG_ROW)
-    began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", "from a2a3sim.cli import main; main()", "run", str(script)],
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
-    assert time.perf_counter() - began < 10  # a second on an idle machine
     assert done.returncode == 1
     assert "OK" not in done.stdout
     assert "Traceback" not in done.stderr

@@ -14,8 +14,7 @@ from .random_programs import Reference, inputs, run_plan
 modest = settings(
     max_examples=80,
     derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    suppress_health_check=[HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 
 

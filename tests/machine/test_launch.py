@@ -104,7 +104,7 @@ def test_labels_name_the_devices_and_places_say_where_they_are(tmp_path):
     x = np.zeros((2, 1, 256), np.float32)
     compiled(x, np.zeros_like(x), config=RunConfig(machine="a2", checks=False))
     assert (compiled.last_run.device_labels, compiled.last_run.placement) == ([5, 9], [0, 1])
-    compiled(x, np.zeros_like(x), config=RunConfig(machine="a2", checks=False, place=[6, 3]))
+    compiled(x, np.zeros_like(x), config=RunConfig(machine="a2", checks=False, place=[6, 3], keep_trace=True))
     assert (compiled.last_run.device_labels, compiled.last_run.placement) == ([5, 9], [6, 3])
     assert {lane.rank: lane.device for lane in compiled.last_trace.lanes} == {0: 6, 1: 3}
 

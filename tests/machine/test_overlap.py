@@ -5,7 +5,8 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a3sim.models.operation import UNKNOWN, Access, Move
+from a2a3sim.models.memory import Access
+from a2a3sim.models.operation import UNKNOWN, Move
 from a2a3sim.models.overlap import OpenAccesses, overlaps
 
 MEMORY = object()

@@ -1,14 +1,14 @@
 """Under plain Python a run with findings or wrong numbers says so once, at the line of the call."""
 
-import tempfile
 import warnings
 
 import numpy as np
 import pytest
+from running import compiled
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 from a2a3sim.errors import FindingsWarning
 
 from .programs import add, build, me, wait
@@ -28,13 +28,9 @@ def clean(x, y, data, signal):
 
 
 def call(body, **more):
-    with tempfile.TemporaryDirectory() as scratch:
-        compiled = ir.compile(
-            build(body), output_dir=scratch, distributed_config=DistributedConfig(device_ids=[0, 1])
-        )
     x = np.arange(512, dtype=np.float32).reshape(2, 1, 256)
     y = np.zeros_like(x)
-    compiled(x, y, config=RunConfig(machine="ideal"), **more)
+    compiled(build(body), 2)(x, y, config=RunConfig(machine="ideal"), **more)
 
 
 def test_a_race_is_told_at_the_line_of_the_call():

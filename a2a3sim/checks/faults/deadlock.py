@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import listed, plural, ranks_text
 from a2a3sim.models.operation import Operation
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding
+from a2a3sim.trace.kinds import kind_of
 from a2a3sim.trace.record import Trace, resolve_site
 from a2a3sim.units import format_time
 
@@ -27,10 +29,10 @@ class _Cells:
         self.writers: dict[object, set[int]] = defaultdict(set)
         self.ranks = {lane.rank for lane in trace.lanes}  # that have begun anything
         for op in trace.operations():
-            if op.kind == "notify":
+            if kind_of(op.kind).notifies:
                 self.notifies[op.cell].append(op)
                 self._learn(op)
-            elif op.kind == "wait":
+            elif kind_of(op.kind).waits:
                 self.waited.add(op.cell)
 
     @staticmethod
@@ -111,7 +113,7 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
     if cycle:
         lines.append("wait-for cycle: " + " -> ".join(f"rank {r}" for r in cycle))
     lines += _others(launch, waits, finished)
-    sites = [_site(op) for op in waits]
+    sites = [site_of(op, op.issued) for op in waits]
     where = {
         "memory": sorted({op.cell[0].name for op in waits if op.cell}),
         "cells": sorted({op.cell[0].cell_name(op.cell[1]) for op in waits if op.cell}),
@@ -175,7 +177,7 @@ def _staffing(trace: Trace) -> dict[str, dict[int, list[int]]]:
 
 def _key(op: Operation) -> tuple:
     """Waits that one paragraph covers: same line, same cell index, same expectation, same value seen."""
-    if op.kind != "wait":
+    if not kind_of(op.kind).waits:
         return (op.kind, op.lane.rank, op.lane.kernel)
     return (op.site, op.cell[0].buffer, op.cell[1], op.action, op.value, _value(op.cell))
 
@@ -183,20 +185,6 @@ def _key(op: Operation) -> tuple:
 def _value(cell) -> int:
     memory, offset = cell
     return memory.cells()[offset >> 2]
-
-
-def _site(op: Operation) -> Site:
-    place = resolve_site(op.site)
-    return Site(
-        file=place.file,
-        line=place.line,
-        source=place.source,
-        rank=op.lane.rank,
-        operation=op.kind,
-        time_ps=op.issued,
-        call=op.lane.call,
-        dispatch=op.lane.dispatch,
-    )
 
 
 def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted: bool) -> str:
@@ -210,7 +198,7 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted
     source = f": `{place.source}`" if quoted else ""
     ranks = ranks_text(sorted({op.lane.rank for op in group}))
     verb = "waits" if len({op.lane.rank for op in group}) == 1 else "wait"
-    if first.kind != "wait":
+    if not kind_of(first.kind).waits:
         blocks = listed(sorted(op.lane.block for op in group))
         return (
             f"{ranks}: block {blocks} of {first.lane.kernel} stands at {first.kind}, {place.file}:{place.line}{source}; "
@@ -272,7 +260,7 @@ def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
     """Ranks that wait for each other in a circle, by who should raise whose cell."""
     needs: dict[int, int] = {}
     for op in waits:
-        if op.kind == "wait":
+        if kind_of(op.kind).waits:
             owner = cells.owner(op.cell)
             if owner is None:
                 writers = {n.lane.rank for n in cells.notifies.get(op.cell, [])}
@@ -291,7 +279,7 @@ def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
 
 def _fix(waits: list[Operation], cells: _Cells, finished: set[int], staffing: dict) -> str:
     for op in waits:
-        if op.kind != "wait":
+        if not kind_of(op.kind).waits:
             return "let every block of the kernel reach the barrier, or launch as many blocks as come there"
         if op.lane.kernel in staffing:
             return f"run {op.lane.kernel} on as many cores on every rank"

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.models.capacity import PS
-from a2a3sim.models.operation import UNKNOWN, Operation
-from a2a3sim.result import Finding, Site
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.result import Finding
+from a2a3sim.trace.barriers import numbered
+from a2a3sim.trace.intervals import unions
+from a2a3sim.trace.kinds import ends, kind_of, remote, took
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.record import resolve_site
 from a2a3sim.units import format_size, format_time
@@ -47,9 +51,8 @@ class _Run:
         self.kernel_ps = kernel_ps
         self.ranks = sorted({lane.rank for lane in lanes})
         self.lanes = lanes
-        self.starts: dict[int, list[list[Operation]]] = defaultdict(
-            list
-        )  # phase -> first run of each rank in it
+        # barriers before it -> first run of each core behind that barrier
+        self.starts: dict[int, list[list[Operation]]] = defaultdict(list)
         self.runs: list[list[Operation]] = []  # of moves between one core and one peer, nothing in between
         self.signals: Counter = Counter()  # (from, to) -> notifies
         self.data: Counter = Counter()  # (from, to) -> bytes
@@ -62,50 +65,44 @@ class _Run:
             self.busy += lane.end - lane.start
             self._enter(lane, started)
 
-    def _enter(self, lane, started) -> None:
-        rank, phase, current, accessed = lane.rank, 0, [], True
-        waiting = False
-        for op in lane.operations:
-            kind = op.kind
-            if kind == "wait":
-                self.waited[op.site] += op.end - op.start
-                phase += not waiting
-                waiting = True
+    def _enter(self, lane: Lane, started: set[tuple]) -> None:
+        current: list[Operation] = []
+        accessed = True
+        for phase, op in numbered(lane):
+            kind = kind_of(op.kind)
+            if kind.waits:
+                self.waited[op.site] += took(op)
                 current = []
-                continue
-            if kind == "notify":
-                if op.peer != rank:
-                    self.signals[rank, op.peer] += 1
+            elif kind.notifies:
+                if remote(op):
+                    self.signals[ends(op)] += 1
                 current = []
-                continue
-            if kind in ("fence", "drain"):
+            elif kind.fences:
                 self.fences += 1
                 if not accessed:
                     self.idle_fences.append(op)
                 accessed = False
-                continue
-            pipe = op.pipe
-            if pipe in ("V", "S") and op.path is None:
-                continue
-            accessed, waiting = True, False
-            peer = op.peer
-            if peer is None or peer == rank or pipe == "S":
-                continue
-            ends = (peer, rank) if pipe == "MTE2" else (rank, peer)
-            self.data[ends] += op.nbytes
-            if (
-                current
-                and current[-1].peer == peer
-                and current[-1].kind == kind
-                and current[-1].site == op.site
-            ):
+            elif kind.moves:
+                accessed = True
+                if remote(op):
+                    self.data[ends(op)] += op.nbytes
+                    current = self._add(op, phase, current, started)
+
+    def _add(
+        self, op: Operation, phase: int, current: list[Operation], started: set[tuple]
+    ) -> list[Operation]:
+        """The run of moves that goes on with a remote move, or begins with it."""
+        if current:
+            last = current[-1]
+            if (last.peer, last.kind, last.site) == (op.peer, op.kind, op.site):
                 current.append(op)
-            else:
-                current = [op]
-                self.runs.append(current)
-                if (phase, lane) not in started:
-                    started.add((phase, lane))
-                    self.starts[phase].append(current)
+                return current
+        run = [op]
+        self.runs.append(run)
+        if (phase, op.lane) not in started:
+            started.add((phase, op.lane))
+            self.starts[phase].append(run)
+        return run
 
     def matters(self, waste: float) -> bool:
         return waste >= _LEAST and waste >= _SHARE * self.kernel_ps
@@ -118,15 +115,7 @@ def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding
     places: dict[tuple, Operation] = {}
     for op in ops:
         places.setdefault(op.site, op)
-    sites = []
-    for op in list(places.values())[:4]:
-        place = resolve_site(op.site)
-        sites.append(
-            Site(
-                file=place.file, line=place.line, source=place.source, rank=op.lane.rank, operation=op.kind,
-                time_ps=op.start, call=op.lane.call, dispatch=op.lane.dispatch,
-            )
-        )  # fmt: skip
+    sites = [site_of(op, op.start) for op in list(places.values())[:4]]
     ranks = sorted({op.lane.rank for op in ops})
     return Finding(
         kind="performance", subtype=subtype, severity="note", ranks=ranks, sites=sites,
@@ -215,13 +204,7 @@ def _small_moves(run: _Run) -> Finding | None:
 
 def _under_way(ops: list[Operation]) -> int:
     """Time with at least one of a run's moves on its way."""
-    total, until = 0, 0
-    for op in ops:  # they start in order
-        begin = max(op.start, until)
-        if op.end > begin:
-            total += op.end - begin
-            until = op.end
-    return total
+    return sum(end - start for start, end, _ in unions((op.start, op.end, op) for op in ops))
 
 
 def _mean(ops: list[Operation]) -> float:
@@ -255,7 +238,7 @@ def _idle_edges(run: _Run) -> Finding | None:
         op
         for lane in run.lanes
         for op in lane.operations
-        if op.kind == "notify" and (lane.rank, op.peer) in senders
+        if kind_of(op.kind).notifies and ends(op) in senders
     ]
     example = min(often)
     total = sum(run.waited.values())
@@ -273,7 +256,7 @@ def _waiting(run: _Run) -> Finding | None:
     if run.kernel_ps < _LONG or total < _WAITING * run.busy:
         return None
     site, longest = max(run.waited.items(), key=lambda item: (item[1], str(resolve_site(item[0]))))
-    ops = [op for lane in run.lanes for op in lane.operations if op.kind == "wait" and op.site == site]
+    ops = [op for lane in run.lanes for op in lane.operations if kind_of(op.kind).waits and op.site == site]
     message = (
         f"cores wait {100 * total / run.busy:.0f} % of their time ({format_time(total)} in sum); the wait at "
         f"{resolve_site(site).file.rpartition('/')[2]}:{resolve_site(site).line} takes {format_time(longest)} of it."

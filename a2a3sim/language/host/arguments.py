@@ -3,109 +3,30 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import current
-from a2a3sim.language.handles import Layout, full_index, row_major
-from a2a3sim.language.types import DataType, as_dtype
+from a2a3sim.language.handles import Layout, row_major
+from a2a3sim.language.host_handles import HostBuffer, HostTensor
+from a2a3sim.language.types import Array, as_dtype
 
-__all__ = ["HostBuffer", "HostTensor", "as_array", "host_tensors", "is_scalar", "is_torch"]
-
-
-class HostBuffer:
-    """The storage behind one or several host tensors; devices reach the same bytes.
-
-    Attributes:
-        name: the parameter's name.
-        array: contiguous numpy array over the bytes.
-        original: the caller's array where ``array`` had to be a contiguous copy of it, else None.
-        created: no argument, but made by the program.
-        resident: the one rank whose device holds it, or None.
-        torch: it is torch's storage, and SubWorker functions see it so.
-    """
-
-    __slots__ = ("array", "created", "name", "original", "resident", "torch")
-
-    def __init__(
-        self, name: str, array: np.ndarray, original: np.ndarray | None = None, created=False
-    ) -> None:
-        self.name = name
-        self.array = array
-        self.original = original
-        self.created = created
-        self.resident: int | None = None
-        self.torch = False
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.array.nbytes
-
-    def bytes(self) -> np.ndarray:
-        """The storage as a flat uint8 array that shares its memory."""
-        return self.array.reshape(-1).view(np.uint8)
-
-    def write_back(self) -> None:
-        """Copy results to the caller's array where a contiguous copy was used."""
-        if self.original is not None and self.original.flags.writeable:
-            self.original[...] = self.array
+__all__ = ["as_array", "host_tensors", "is_scalar", "is_torch"]
 
 
-class HostTensor:
-    """A tensor in a host body: the whole argument or a view of it."""
-
-    __slots__ = ("buffer", "layout")
-
-    def __init__(self, buffer: HostBuffer, layout: Layout) -> None:
-        self.buffer = buffer
-        self.layout = layout
-
-    @property
-    def shape(self) -> list[int]:
-        """Extents in elements."""
-        return list(self.layout.shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """Element type."""
-        return self.layout.dtype
-
-    @property
-    def name(self) -> str:
-        """The name it goes by in reports."""
-        return self.layout.name
-
-    def __getitem__(self, key):
-        if full_index(key, self.layout):
-            context = current()
-            if context is not None and context.level == "host":
-                context.check_readable(self)
-            return self.numpy()[key].item()
-        return HostTensor(self.buffer, self.layout.view(key))
-
-    def numpy(self) -> np.ndarray:
-        """A numpy array that shares the storage."""
-        layout = self.layout
-        return np.ndarray(layout.shape, layout.dtype.numpy, self.buffer.bytes(), layout.base, layout.strides)
-
-    def __repr__(self) -> str:
-        return f"<HostTensor {self.name} {self.shape} {self.dtype!r}>"
-
-
-def is_scalar(value) -> bool:
+def is_scalar(value: object) -> bool:
     """A number of Python or numpy."""
     return isinstance(value, (int, float, np.generic))
 
 
-def is_torch(value) -> bool:
+def is_torch(value: object) -> bool:
     """A torch tensor; torch itself is not imported for that."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def as_array(value, what: str) -> np.ndarray:
+def as_array(value: Any, what: str) -> Array:
     """A numpy array that shares memory with a numpy array or a torch CPU tensor.
 
     Raises:
@@ -118,14 +39,14 @@ def as_array(value, what: str) -> np.ndarray:
             raise InvalidOperationError(f"{what} must be a CPU tensor, got one on {value.device}")
         tensor = value.detach()
         if str(tensor.dtype) == "torch.bfloat16":
-            return tensor.view(sys.modules["torch"].int16).numpy().view(as_dtype("bf16").numpy)
-        return tensor.numpy()
+            return np.asarray(tensor.view(sys.modules["torch"].int16).numpy()).view(as_dtype("bf16").numpy)
+        return np.asarray(tensor.numpy())
     raise InvalidOperationError(
         f"{what} must be a numpy array or a torch CPU tensor, got {type(value).__name__}"
     )
 
 
-def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]:
+def host_tensors(arrays: list[Array], names: list[str]) -> list[HostTensor]:
     """Host tensors for the arguments of one call; arguments that overlap in memory share a buffer."""
     found: list[tuple[int, int, HostBuffer]] = []  # address range and buffer
     tensors = []
@@ -160,7 +81,7 @@ def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]
     return tensors
 
 
-def _root(array: np.ndarray) -> np.ndarray:
+def _root(array: Array) -> Array:
     """The contiguous array of which ``array`` is a view, so that overlapping arguments meet in one buffer."""
     root = array
     while isinstance(root.base, np.ndarray):

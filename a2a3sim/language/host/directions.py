@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from a2a3sim.language.operations import arguments
 
 __all__ = ["directions"]
 
-# Which parameter of an operation is written: its position and its keyword.
-_WRITES = {
-    "store": (2, "output_tensor"),
-    "assemble": (0, "target"),
-    "write": (0, "dst"),
-    "put": (0, "dst"),
-    "get": (0, "dst"),
-    "remote_store": (1, "target"),
-}
-# Signals order ranks, not the tasks of one device.
-_SIGNALS = {"notify": (0, "target"), "wait": (0, "signal"), "defer_wait": (0, "signal")}
+_WRITES = arguments("writes")
+_SIGNALS = arguments("signal")
 
 
 def _operand(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
@@ -34,7 +28,9 @@ def _root(node: ast.expr | None) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str]]:
+def directions(
+    body: Iterable[ast.stmt], callee: Callable[[ast.expr], Any] | None = None
+) -> tuple[set[str], set[str]]:
     """The names that a block reads and writes as tensors.
 
     Args:
@@ -49,7 +45,7 @@ def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str
 
     def account(node: ast.expr | None, read: bool, write: bool) -> None:
         name = _root(node)
-        if name is None:
+        if node is None or name is None:
             return
         if read:
             reads.add(name)

@@ -9,9 +9,14 @@ run zero times.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any, TypeAlias, TypeGuard
 
 from a2a3sim.errors import ParserSyntaxError
+from a2a3sim.language.host import blocks
 from a2a3sim.language.host.directions import directions
+from a2a3sim.language.kernel import loops
 from a2a3sim.language.source import names_in, rebuilt, resolve, scope_of, syntax_tree
 from a2a3sim.locate import shown
 
@@ -19,12 +24,16 @@ __all__ = ["outlined"]
 
 _OPEN, _LOCALS, _UNBOUND = "__a2a3sim_open", "__a2a3sim_locals", "__a2a3sim_unbound"
 
+#: From a call's function expression and the names in scope to the `Function` of the program that it names, or None.
+Callee: TypeAlias = Callable[[ast.expr, dict[str, Any]], Any]
 
-def outlined(fn, siblings=None):
+
+def outlined(fn: FunctionType, callee: Callee | None = None) -> FunctionType:
     """``fn`` with its blocks made functions; ``fn`` itself if it has none or its source is not at hand.
 
     Args:
-        siblings: the functions that ``self`` has in the class form.
+        callee: from a call's function expression and the names in scope to the `Function` of the program that
+            it names, or None.
 
     Raises:
         ParserSyntaxError: a block that leaves by return, break or continue.
@@ -35,13 +44,11 @@ def outlined(fn, siblings=None):
     node = syntax_tree(fn)
     if node is None:
         return fn
-    from a2a3sim.language.host.blocks import UNBOUND, open_block
-
-    rewriter = _Rewriter(fn, node, siblings or {})
+    rewriter = _Rewriter(fn, node, callee)
     node.body = rewriter.statements(node.body)
     if not rewriter.count:
         return fn
-    return rebuilt(fn, node, {_OPEN: open_block, _LOCALS: locals, _UNBOUND: UNBOUND})
+    return rebuilt(fn, node, {_OPEN: blocks.open_block, _LOCALS: locals, _UNBOUND: blocks.UNBOUND})
 
 
 def _load(name: str) -> ast.Name:
@@ -52,7 +59,7 @@ def _store(name: str) -> ast.Name:
     return ast.Name(name, ast.Store())
 
 
-def _names(nodes, context) -> set[str]:
+def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
     return {
         n.id
         for node in nodes
@@ -76,13 +83,10 @@ class _Rewriter:
         count: how many places were changed.
     """
 
-    def __init__(self, fn, node: ast.FunctionDef, siblings) -> None:
-        from a2a3sim.language.host import blocks
-        from a2a3sim.language.kernel import loops
-
+    def __init__(self, fn: FunctionType, node: ast.FunctionDef, callee: Callee | None = None) -> None:
         self.fn = fn
-        self.siblings = siblings
         self.scope = scope_of(fn)
+        self.callee = None if callee is None else (lambda expression: callee(expression, self.scope))
         self.at = blocks.at
         self.loops = (loops.pl_range, loops.parallel, loops.unroll)
         self.carry = loops.yield_
@@ -100,7 +104,7 @@ class _Rewriter:
         # Before anything is changed: what each block takes, and what others take from it.
         self.taken = {id(n): self._traffic(node, n) for n in ast.walk(node) if self._is_block(n)}
 
-    def _traffic(self, function: ast.FunctionDef, block: ast.With) -> tuple:
+    def _traffic(self, function: ast.FunctionDef, block: ast.With) -> tuple[tuple[str, ...], ...]:
         """Local names that a block loads, that others load from it, that it reads and writes as tensors."""
         loaded = _names(block.body, ast.Load) & self.locals
         inside = {id(n) for s in block.body for n in ast.walk(s)}
@@ -110,18 +114,18 @@ class _Rewriter:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in inside
         }
         outs = _names(block.body, ast.Store) & self.locals & outside
-        reads, writes = directions(block.body, self._callee)
+        reads, writes = directions(block.body, self.callee)
         return tuple(
             tuple(sorted(names)) for names in (loaded, outs, reads & self.locals, writes & self.locals)
         )
 
-    def _is_block(self, node: ast.AST) -> bool:
+    def _is_block(self, node: ast.AST) -> TypeGuard[ast.With]:
         if not isinstance(node, ast.With):
             return False
         first = node.items[0].context_expr
         return isinstance(first, ast.Call) and self._means(first.func, self.at)
 
-    def _means(self, node: ast.expr, *what) -> bool:
+    def _means(self, node: ast.expr, *what: object) -> bool:
         found = resolve(node, self.scope)
         return found is not None and any(found is w for w in what)
 
@@ -139,15 +143,15 @@ class _Rewriter:
             return [statement]
         if self._is_block(statement):
             return self._block(statement)
-        carried = isinstance(statement, ast.For) and self._carries(statement)
-        before = list(statement.body) if carried else []
+        carried = statement if isinstance(statement, ast.For) and self._carries(statement) else None
+        before = [] if carried is None else list(carried.body)
         for field in ("body", "orelse", "finalbody"):
             part = getattr(statement, field, None)
             if part:
                 setattr(statement, field, self.statements(part))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self.statements(handler.body)
-        return self._loop(statement, before) if carried else [statement]
+        return [statement] if carried is None else self._loop(carried, before)
 
     # ---- loops ------------------------------------------------------------------------------------
 
@@ -163,8 +167,9 @@ class _Rewriter:
         """After a loop without a single trip, the names of its yield hold the initial values."""
         target = None
         for statement in body:
-            called = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
-            if called and self._means(statement.value.func, self.carry):
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+                continue
+            if self._means(statement.value.func, self.carry):
                 target = statement.targets[0]
         if target is None:
             return [loop]
@@ -211,7 +216,7 @@ class _Rewriter:
                 item.context_expr,
                 _load(name),
                 ast.Call(_load(_LOCALS), [], []),
-                *(ast.Constant(names) for names in (loaded, outs, reads, writes)),
+                *(ast.Constant(names) for names in (loaded, outs, reads, writes)),  # type: ignore[arg-type]  # tuples do
                 ast.Constant(self.graph),
             ],
             [],
@@ -228,14 +233,6 @@ class _Rewriter:
             ast.copy_location(new, block)
             ast.fix_missing_locations(new)
         return found
-
-    def _callee(self, func: ast.expr):
-        from a2a3sim.language.host.functions import Function
-
-        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
-            return self.siblings.get(func.attr)
-        found = resolve(func, self.scope)
-        return found if isinstance(found, Function) else None
 
     def _check_exits(self, block: ast.With, body: list[ast.stmt], in_loop: bool) -> None:
         for statement in body:

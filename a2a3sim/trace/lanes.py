@@ -1,15 +1,22 @@
-"""What the timeline shows of a trace: bars per rank and pipe, phases, and the signals that ended waits."""
+"""What every rank did when: stretches per pipe, phases, and the signals that ended waits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.style import activity
-from a2a3sim.trace.phases import Span, phase_spans
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "rank_lanes", "rank_strips"]
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.trace.barriers import numbered
+from a2a3sim.trace.intervals import slot_for
+from a2a3sim.trace.kinds import kind_of, remote, side
+from a2a3sim.trace.phases import Span, phase_spans
+from a2a3sim.trace.table import Table
+
+__all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "activity", "held", "rank_lanes", "rank_strips"]
 
 PIPES = ("S", "MTE2", "V", "MTE3")
 
@@ -43,7 +50,7 @@ class Arrow(NamedTuple):
     left: int
     dst: int
     ended: int
-    barrier: int  # which run of waits of the target it belongs to
+    barrier: int  # which barrier of the target's core it belongs to, from 1
 
 
 @dataclass(slots=True)
@@ -56,11 +63,32 @@ class RankLanes:
     slots: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PIPES, 1))
     phases: list[Span] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
+    barriers: int = 0  # of that core
 
 
-def rank_lanes(lanes, ranks: int, first: int, last: int) -> list[RankLanes]:
+def activity(op: Operation) -> str | None:
+    """``wait notify vector issue`` or ``local read`` … ``remote write``: an operation's own work; None for a marker."""
+    kind = kind_of(op.kind)
+    if kind.moves:
+        return f"{'remote' if remote(op) else 'local'} {side(op)}"
+    if kind.synchronises:
+        return "wait"
+    if kind.notifies:
+        return "notify"
+    if kind.marker:
+        return None
+    return "vector" if kind.vector else "issue"
+
+
+def held(op: Operation) -> str | None:
+    """What held the scalar pipe before it turned to an operation: ``fence``, ``space`` or ``pipe``; None if nothing."""
+    reason = op.after[0] if op.after is not None else None
+    return reason if reason in ("fence", "space", "pipe") else None
+
+
+def rank_lanes(lanes: Iterable[Lane], ranks: int, first: int, last: int) -> list[RankLanes]:
     """Every rank's lanes; the time ``first`` becomes 0, and a wait that never ended lasts to ``last``."""
-    by_rank: dict[int, list] = {rank: [] for rank in range(ranks)}
+    by_rank: dict[int, list[Lane]] = {rank: [] for rank in range(ranks)}
     for lane in lanes:
         by_rank[lane.rank].append(lane)
     found = []
@@ -72,7 +100,9 @@ def rank_lanes(lanes, ranks: int, first: int, last: int) -> list[RankLanes]:
             if own
             else []
         )
-        view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(shown)]
+        view.phases = [
+            s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(Table(shown))[0]
+        ]
         for lane in shown:
             _add_lane(view, lane, first, last)
         for pipe in ("MTE2", "MTE3"):
@@ -81,32 +111,29 @@ def rank_lanes(lanes, ranks: int, first: int, last: int) -> list[RankLanes]:
     return found
 
 
-def _add_lane(view: RankLanes, lane, first: int, last: int) -> None:
+def _add_lane(view: RankLanes, lane: Lane, first: int, last: int) -> None:
     scalar = view.bars["S"]
-    barrier, waiting = len(view.arrows) and view.arrows[-1].barrier + 1, False
+    before = view.barriers
     free = lane.start - first  # when the scalar pipe was done with the operation before
-    for op in lane.operations:
-        if op.begun == UNKNOWN or op.kind == "phase":
+    for number, op in numbered(lane):
+        view.barriers = before + number
+        what = activity(op)
+        if op.begun == UNKNOWN or what is None:
             continue
-        if op.after is not None and op.after[0] in ("fence", "space", "pipe"):
+        if held(op):
             _extend(scalar, "held", free, op.begun - first)
         free = op.issued - first
-        what = activity(op)
         _extend(scalar, "notify" if what == "notify" else "issue", op.begun - first, op.issued - first)
         if what == "wait":
-            if not waiting:
-                waiting, barrier = True, barrier + 1
             end = op.end if op.end != UNKNOWN else last
             if end > op.start:
                 _extend(scalar, "wait", op.start - first, end - first)
                 by = op.by
-                if op.kind == "wait" and by is not None and op.start < by.applied <= op.end:
-                    view.arrows.append(
-                        Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, barrier)
-                    )
+                if kind_of(op.kind).waits and by is not None and op.start < by.applied <= op.end:
+                    arrow = Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, view.barriers)
+                    view.arrows.append(arrow)
             continue
-        waiting = False
-        if what in ("notify", "issue") or UNKNOWN in (op.start, op.end):
+        if what in (None, "notify", "issue") or UNKNOWN in (op.start, op.end):
             continue
         start, end = op.start - first, op.end - first
         strong = (start, end)
@@ -131,19 +158,14 @@ def _assign_slots(view: RankLanes, pipe: str) -> None:
     for bar in view.bars[pipe]:
         # A store's slot is free once its bytes have left; its acknowledgement may overlap the next one.
         until = bar.strong[1] if pipe == "MTE3" else bar.end
-        slot = next((k for k, time in enumerate(free) if time <= bar.start), None)
-        if slot is None and len(free) < _MOST_SLOTS:
-            free.append(0)
-            slot = len(free) - 1
-        elif slot is None:
-            slot = min(range(len(free)), key=lambda k: (free[k], k))
-        free[slot] = until
-        bars.append(bar._replace(slot=slot))
+        bars.append(bar._replace(slot=slot_for(free, bar.start, until, _MOST_SLOTS)))
     view.bars[pipe] = bars
     view.slots[pipe] = max(len(free), 1)
 
 
-def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: int):
+def rank_strips(
+    lanes: Iterable[Lane], ranks: int, span: tuple[int, int], longest: int, bins: int
+) -> tuple[NDArray[np.int8], list[tuple[str, bool]]]:
     """What each rank did most tellingly in each of ``bins`` equal stretches of ``longest`` ps, on any core.
 
     ``span`` holds the first instant shown and the last end of the run.
@@ -152,13 +174,11 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
         An int8 array [rank, bin] of indices into the returned list of (activity, bytes flowed or it is no
         move); -1 where the rank did nothing.
     """
-    import numpy as np
-
     first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
-    level = {entry: k for k, entry in enumerate(_TELLING)}
+    level: dict[tuple[str | None, bool], int] = {entry: k for k, entry in enumerate(_TELLING)}
 
-    def paint(strip, what, start: int, end: int) -> None:
+    def paint(strip: NDArray[np.int8], what: int, start: int, end: int) -> None:
         if end > start:
             a = (start - first) * bins // longest
             b = max((end - first) * bins // longest, a + 1)
@@ -170,7 +190,7 @@ def rank_strips(lanes, ranks: int, span: tuple[int, int], longest: int, bins: in
         strip = strips[lane.rank]
         for op in lane.operations:
             what = activity(op)
-            if op.start == UNKNOWN or (what, True) not in level:
+            if what is None or op.start == UNKNOWN or (what, True) not in level:
                 continue
             if op.end == UNKNOWN:
                 if what == "wait":

@@ -177,7 +177,7 @@ def test_narrow_floats_round_as_asked():
     assert found["odd"] == [1, 1, 1, 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=20), st.sampled_from(["fp16", "bf16"])
 )

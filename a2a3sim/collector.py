@@ -1,4 +1,4 @@
-"""Python's cycle collector, paused while a run makes its many records: none of them is garbage before its end."""
+"""Python's cycle collector, paused while a run or its checks make many records: none is garbage before the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["collector_paused"]
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Collect no cycles inside; looking for some in a growing trace costs a third of a run."""
+    """Collect no cycles inside; looking for some in a growing trace costs a third of a run, and more than its checks."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -7,7 +7,8 @@ import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
 from a2a3sim import RunConfig, ir
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
-from a2a3sim.run.compiled import CompiledProgram, DistributedCompiledProgram
+from a2a3sim.run.compile import DistributedCompiledProgram
+from a2a3sim.run.compiled import CompiledProgram
 
 from . import annotated_as_text
 from .programs import MACHINE, compiled, floats
@@ -276,12 +277,12 @@ def test_kernels_return_tiles_as_tensors():
 
 
 def test_the_output_directory(tmp_path, monkeypatch):
-    program = compiled(two_results(), 2)
+    program = ir.compile(two_results())
     assert program.output_dir.is_dir()
     assert program.output_dir.parent == tmp_path
     assert program.output_dir.name.startswith("TwoResults_")
-    assert compiled(two_results(), 2).output_dir != program.output_dir
+    assert ir.compile(two_results()).output_dir != program.output_dir
     assert ir.compile(two_results(), output_dir=tmp_path / "here").output_dir == tmp_path / "here"
     monkeypatch.delenv("PYPTO_PROG_BUILD_DIR")
     monkeypatch.chdir(tmp_path)
-    assert compiled(two_results(), 2).output_dir.parts[0] == "build_output"
+    assert ir.compile(two_results()).output_dir.parts[0] == "build_output"

@@ -1,17 +1,13 @@
 """Small programs for the tests of the language: one body, on one rank or several."""
 
 import numpy as np
+from running import compiled
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim import DistributedConfig, RunConfig, ir
+from a2a3sim import RunConfig
 
-MACHINE = RunConfig(machine="ideal", checks=False)
-
-
-def compiled(program, ranks, **config):
-    """A compiled program on ranks 0 .. ranks-1."""
-    return ir.compile(program, distributed_config=DistributedConfig(device_ids=list(range(ranks)), **config))
+MACHINE = RunConfig(machine="ideal", checks=False, keep_trace=True)
 
 
 def per_rank_program(body, x_shape, y_shape, dtype, out_dtype, kernel=True):
