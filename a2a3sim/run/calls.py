@@ -131,6 +131,7 @@ def _conclude(
     from a2a3sim.checks.suppressions import Suppressions
     from a2a3sim.checks.verdict import verdict_on
     from a2a3sim.trace.measures import RunInfo, measure
+    from a2a3sim.trace.sharing import share_equal
 
     findings = []
     if parked:
@@ -177,6 +178,8 @@ def _conclude(
         switches=launch.engine.switches,
     )
     program.last_trace = launch.trace if settings.keep_trace else None
+    if settings.keep_trace:
+        share_equal(launch.trace.lanes)
     program.last_run = measure(launch.trace, info)
     if current is not None:
         program.last_call = call if current.keep_calls else None

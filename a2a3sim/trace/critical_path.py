@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.operation import UNKNOWN, Cause, Operation
 
 if TYPE_CHECKING:
     from a2a3sim.result import PathSegment, RunResult
@@ -145,6 +145,13 @@ def _step(walk: _Walk, op):
     return _started(walk, op)
 
 
+def _done_before(op: Operation) -> Cause:
+    """What the scalar pipe did until it turned to ``op``."""
+    if op.after is not None:
+        return op.after
+    return ("issue", op.lane.operations[op.seq - 1]) if op.seq else ("start", None)
+
+
 def _started(walk: _Walk, op):
     """The position that let ``op`` start, the walk standing at its start."""
     reason, before = _cause(op)
@@ -153,7 +160,7 @@ def _started(walk: _Walk, op):
 
 def _issued(walk: _Walk, op):
     """Tile the scalar pipe's part in ``op``; the position of what it did before."""
-    reason, before = op.after if op.after is not None else ("start", None)
+    reason, before = _done_before(op)
     walk.emit(op.lane, op, reason, "issue", op.begun)
     if reason in ("start", "dispatch"):
         # Whatever the kernel did before its first operation is issue time, too.
