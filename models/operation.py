@@ -112,6 +112,8 @@ class Operation:
         "after",
         "begun",
         "cause",
+        "dependents",
+        "deps",
         "end",
         "issued",
         "kind",
@@ -120,6 +122,7 @@ class Operation:
         "seq",
         "site",
         "start",
+        "tiles",
         "work",
     )
 
@@ -134,13 +137,13 @@ class Operation:
     end: int
     cause: Cause | None
     after: Cause | None
+    deps: tuple[Operation, ...]  # operations whose end bounds the start
+    dependents: list[Callable[[Operation], None]] | None  # callbacks once `end` is known
+    tiles: tuple[Any, ...]  # lifetimes of the UB tiles it uses, until it is known when it ends
     work: Any  # what to do with the bytes; dropped when done
 
     # What only some kinds of operations have; their classes below make slots of them.
     operands: tuple[Operation, ...] = ()  # producing operations
-    deps: tuple[Operation, ...] = ()  # operations whose end bounds the start
-    dependents: list[Callable[[Operation], None]] | None = None  # callbacks once `end` is known
-    tiles: tuple[Any, ...] = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
     action: str | None = None
     cell: Cell | None = None
     by: Operation | None = None
@@ -184,8 +187,8 @@ class Move(Operation):
     """An operation that moves bytes: MTE2, MTE3, or a scalar access."""
 
     __slots__ = (
-        "atomic", "dependents", "deps", "drained", "flow", "makes", "nbytes", "operands", "path", "peer", "reads",
-        "staged", "tiles", "visible", "writes",
+        "atomic", "drained", "flow", "makes", "nbytes", "operands", "path", "peer", "reads",
+        "staged", "visible", "writes",
     )  # fmt: skip
 
     drained: int
@@ -216,7 +219,7 @@ class Move(Operation):
 class Vector(Operation):
     """A vector instruction."""
 
-    __slots__ = ("dependents", "deps", "makes", "operands", "tiles", "value")
+    __slots__ = ("makes", "operands", "value")
 
     value: int
 
@@ -249,7 +252,8 @@ class Signal(Operation):
         self.site = _shared(lane, site)
         self.seq = 0
         self.begun = self.issued = self.start = self.end = UNKNOWN
-        self.cause = self.after = self.work = None
+        self.deps = self.tiles = ()
+        self.dependents = self.cause = self.after = self.work = None
         self.seen = self.by = self.peer = None
         self.cell = self.action = self.value = None  # type: ignore[assignment]  # see above
         self.applied = self.order = UNKNOWN
