@@ -32,6 +32,7 @@ __all__ = [
     "Cost",
     "Dispatch",
     "Finding",
+    "FindingSite",
     "LinkUse",
     "Numerics",
     "PairTraffic",
@@ -42,7 +43,6 @@ __all__ = [
     "Report",
     "Rows",
     "RunResult",
-    "Site",
     "Witness",
     "simulator_version",
 ]
@@ -204,7 +204,7 @@ class PathSegment(_Record):
     end_ps: int
 
 
-class Site(_Record):
+class FindingSite(_Record):
     """An operation of the user's program that takes part in a finding."""
 
     file: str
@@ -242,7 +242,7 @@ class Finding(_Record):
     subtype: str | None = None
     severity: Literal["error", "warning", "note"]
     ranks: list[int] = []
-    sites: list[Site] = []
+    sites: list[FindingSite] = []
     where: Any = None  # memory object and byte or cell range
     message: str
     fix: str = ""
@@ -293,7 +293,7 @@ with warnings.catch_warnings():
         ``verdict`` is what a checked run without errors and warnings is pronounced to be, with its premises.
         """
 
-        schema: Literal["a2a3sim.run/1"] = RUN_SCHEMA
+        schema: Literal["a2a3sim.run/1"] = RUN_SCHEMA  # type: ignore[assignment]  # shadows what pydantic keeps for its old users
         version: str = Field(default_factory=simulator_version)
         program: str
         algorithm: str | None = None
@@ -339,6 +339,13 @@ with warnings.catch_warnings():
             """Remote bytes of the rank that moved most: what a cost card calls bytes per rank."""
             return max((use.remote_bytes for use in self.per_rank), default=0)
 
+        @property
+        def percent_of_bound(self) -> float | None:
+            """How close the run came to its bound; None without a bound."""
+            return (
+                None if self.bound_ps is None or not self.kernel_ps else 100 * self.bound_ps / self.kernel_ps
+            )
+
         def to_json(self, indent: int | None = None) -> str:
             """The result as JSON text, keys in the order of the schema."""
             return self.model_dump_json(indent=indent)
@@ -355,7 +362,7 @@ with warnings.catch_warnings():
     class Report(_Record):
         """What ``--json`` prints: the command, its runs and, where it has one, its own table."""
 
-        schema: Literal["a2a3sim.report/1"] = REPORT_SCHEMA
+        schema: Literal["a2a3sim.report/1"] = REPORT_SCHEMA  # type: ignore[assignment]  # as above
         command: str
         runs: list[RunResult] = []
         rows: list[dict[str, Any]] | None = None

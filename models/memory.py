@@ -47,7 +47,7 @@ class Memory:
         rank: int,
         nbytes: int,
         data: Bytes | None,
-        buffer: int | None = None,
+        buffer: int | str | None = None,
     ) -> None:
         self.id = id
         self.name = name

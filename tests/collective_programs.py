@@ -5,7 +5,7 @@ import running
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks import check
 
 REDUCE = {
     pld.ReduceOp.Sum: np.add,

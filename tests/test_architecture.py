@@ -56,7 +56,9 @@ FACES = {
     "a2a3sim.language.distributed",
     "a2a3sim.language.types",
 }
-LAZY = [name for name in sorted(FACES) if "lazy(__name__)" in MODULES[name].read_text()]
+#: The rooms of checks, which the checks show to the others.
+CHECKS = [f"a2a3sim.checks.{room}" for room in ("happens_before", "mismatch", "faults")]
+LAZY = [name for name in (*sorted(FACES), *CHECKS) if "lazy(__name__)" in MODULES[name].read_text()]
 
 ABOVE = ("a2a3sim.reports", "a2a3sim.cli", "a2a3sim.experiments")
 #: What no module of a room imports.
@@ -94,6 +96,18 @@ def test_a_room_imports_none_of_those_above_it(room):
         if within(name, room)
         for other in IMPORTS[name]
         if within(other, *CLOSED[room])
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("room", [*CHECKS, "a2a3sim.checks"])
+def test_nobody_reaches_past_the_face_of_the_checks(room):
+    wrong = {
+        f"{name} imports {other}"
+        for name in MODULES
+        if not within(name, room)
+        for other in IMPORTS[name]
+        if within(other, room) and other != room
     }
     assert not wrong
 

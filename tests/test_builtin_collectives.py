@@ -19,7 +19,7 @@ from collective_programs import (
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks import check
 
 T = pld.tensor
 RANKS = (2, 3, 4, 8)

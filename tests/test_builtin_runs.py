@@ -18,7 +18,7 @@ from collective_programs import (
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks import check
 from a2a3sim.errors import DeadlockError
 
 T = pld.tensor

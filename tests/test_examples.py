@@ -12,7 +12,7 @@ import running
 from running import LADDER, Ended, altered
 
 from a2a3sim import DeadlockError, KernelError
-from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks import check
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial"

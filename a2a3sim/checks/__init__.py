@@ -5,11 +5,17 @@ from typing import TYPE_CHECKING
 from a2a3sim.lazy import lazy
 
 if TYPE_CHECKING:
-    from a2a3sim.checks.mismatch.provenance import trace_back
-    from a2a3sim.checks.mismatch.reasons import explain
-    from a2a3sim.checks.mismatch.slices import slices_of
-    from a2a3sim.checks.suppressions import Suppressions
+    from a2a3sim.checks.faults import deadlock_finding
+    from a2a3sim.checks.happens_before import check
+    from a2a3sim.checks.mismatch import Explanation, explain, explain_mismatch, slices_of, trace_back
+    from a2a3sim.checks.run import check_run
+    from a2a3sim.checks.suppressions import Suppressions, in_file, in_source
+    from a2a3sim.checks.verdict import verdict_on
+    from a2a3sim.checks.wording import plural, ranks_text
 
-__all__ = ["Suppressions", "explain", "slices_of", "trace_back"]
+__all__ = [
+    "Explanation", "Suppressions", "check", "check_run", "deadlock_finding", "explain", "explain_mismatch", "in_file",
+    "in_source", "plural", "ranks_text", "slices_of", "trace_back", "verdict_on",
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy(__name__)

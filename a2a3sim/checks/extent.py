@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from typing import Any
 
 from a2a3sim.checks.wording import listed, ranks_text
 
@@ -56,12 +57,12 @@ class Extent:
         """Per owner its ranges, joined where they touch."""
         return {owner: _joined(self._ranges[owner]) for owner in self.owners}
 
-    def where(self) -> dict:
+    def where(self) -> dict[str, Any]:
         """As findings state it: the hull, ``pieces`` by rank where that says too little, and ``names`` of cells."""
         pieces = self.pieces()
         low = min(p[0][0] for p in pieces.values())
         high = max(p[-1][1] for p in pieces.values())
-        where = {"memory": self.name, "ranks": self.owners, self.unit: [low, high]}
+        where: dict[str, Any] = {"memory": self.name, "ranks": self.owners, self.unit: [low, high]}
         if any(p != [[low, high]] for p in pieces.values()):
             where["pieces"] = {str(owner): p for owner, p in pieces.items()}
         if self.unit == "cells":
@@ -76,15 +77,15 @@ class Extent:
     @property
     def text(self) -> str:
         """``bytes 0-255 of data of ranks 0..3``; with other ranges on other ranks, each with its own."""
-        groups: dict[tuple, list[int]] = {}
+        groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
         for owner, pieces in self.pieces().items():
             groups.setdefault(tuple(map(tuple, pieces)), []).append(owner)
         if self.unit == "cells":
             return f"{_first(self._names())} of {ranks_text(self.owners)}"
         if len(groups) == 1:
-            (pieces, owners), *_ = groups.items()
-            return f"bytes {_spans(pieces)} of {self.name} of {ranks_text(owners)}"
-        parts = [f"bytes {_spans(pieces)} of {ranks_text(owners)}" for pieces, owners in groups.items()]
+            ((spans, owners),) = groups.items()
+            return f"bytes {_spans(spans)} of {self.name} of {ranks_text(owners)}"
+        parts = [f"bytes {_spans(spans)} of {ranks_text(owners)}" for spans, owners in groups.items()]
         return f"{self.name}: {_first(parts)}"
 
 
@@ -98,7 +99,7 @@ def _joined(ranges: set[tuple[int, int]]) -> list[list[int]]:
     return found
 
 
-def _spans(pieces) -> str:
+def _spans(pieces: Sequence[Sequence[int]]) -> str:
     """``0-255``, ``0-31 and 64-95``; evenly spaced ones as ``0-31, 64-95, … 448-479``."""
     texts = [f"{low}-{high - 1}" for low, high in pieces]
     if len(texts) <= _SHOWN:

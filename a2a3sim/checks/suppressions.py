@@ -22,9 +22,10 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.run.delays import same_file
 from a2a3sim.units import nearest
 
@@ -73,7 +74,7 @@ class Suppression:
         """Whether it speaks of this finding."""
         return finding.kind == self.kind and any(self._covers(site) for site in finding.sites)
 
-    def _covers(self, site: Site) -> bool:
+    def _covers(self, site: FindingSite) -> bool:
         return (
             same_file(site.file, self.file)
             and (self.lines is None or site.line in self.lines)
@@ -207,7 +208,7 @@ def in_file(path: str) -> list[Suppression]:
     return [_entry(path, number, entry) for number, entry in enumerate(entries, 1)]
 
 
-def _entry(path: str, number: int, entry: dict) -> Suppression:
+def _entry(path: str, number: int, entry: dict[str, Any]) -> Suppression:
     origin = f"{path}, suppression {number}"
     for key in entry:
         if key not in _KEYS:

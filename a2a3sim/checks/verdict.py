@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from a2a3sim.checks.happens_before.from_trace import forms_used
+from a2a3sim.checks.happens_before import forms_used
 from a2a3sim.checks.wording import listed
+from a2a3sim.result import Finding
+from a2a3sim.trace.record import Trace
 
 __all__ = ["verdict_on"]
 
@@ -15,11 +17,11 @@ _EXACT = {
 }  # nothing but these: what a wait guarantees is known exactly, and deadlocks are of no schedule
 
 
-def verdict_on(trace, findings: Iterable) -> str | None:
+def verdict_on(trace: Trace, findings: Iterable[Finding]) -> str | None:
     """``safe on every schedule`` with its premises; None if there is an error or a warning.
 
     Args:
-        findings: all of the run, anything with a ``severity``.
+        findings: all of the run.
     """
     if any(f.severity != "note" for f in findings):
         return None

@@ -14,7 +14,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def listed(items: Sequence) -> str:
+def listed(items: Sequence[object]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     texts = [str(i) for i in items]
     if len(texts) < 2:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from a2a3sim.checks.wording import ranks_text
-from a2a3sim.result import Finding, Site
+from a2a3sim.checks import ranks_text
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.units import format_time
 
 __all__ = ["finding_lines", "finding_title", "place_text", "verdict_lines"]
@@ -61,7 +61,7 @@ def verdict_lines(verdict: str | None) -> Iterator[str]:
 
 
 def _site_lines(finding: Finding) -> Iterator[str]:
-    places: dict[tuple, list[Site]] = {}
+    places: dict[tuple, list[FindingSite]] = {}
     for site in finding.sites:
         places.setdefault((site.file, site.line, site.source, site.operation), []).append(site)
     numbered = len(finding.sites) > 1 and len(places) == len(finding.sites)
@@ -75,7 +75,7 @@ def _site_lines(finding: Finding) -> Iterator[str]:
         yield f"{_INDENT}and {len(places) - _SITES} more places"
 
 
-def _who(sites: list[Site], several: bool, calls: bool) -> str:
+def _who(sites: list[FindingSite], several: bool, calls: bool) -> str:
     """``  [rank 2, dispatch 1, 4.1 us]``."""
     ranks = sorted({s.rank for s in sites if s.rank is not None})
     parts = [ranks_text(ranks)] if ranks else []

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from a2a3sim.checks.mismatch.reasons import Explanation
-from a2a3sim.checks.wording import plural, ranks_text
+from a2a3sim.checks import Explanation, plural, ranks_text
 from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.reports.findings import finding_lines, verdict_lines
 from a2a3sim.reports.heading import header

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from inspect import Parameter
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +48,7 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **scalars}
+        scalars = {**{p.name: p.default for p in parameters if p.default is not Parameter.empty}, **scalars}
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):
@@ -68,7 +70,8 @@ class CallArguments:
         return filled
 
     def _handles(self, on_devices: bool) -> list:
-        arrays, names, handles = [], [], []
+        arrays, names = [], []
+        handles: list[Any] = []
         for value, parameter in zip(self.given, self.entry.parameters, strict=True):
             what = f"argument {parameter.name} of {self.name}"
             if isinstance(value, (DeviceTensor, StackedDeviceTensor)):

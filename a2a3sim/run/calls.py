@@ -125,11 +125,7 @@ def _conclude(
     program, launch: Launch, settings: Settings, labels, arguments, golden, parked, error, started, call
 ) -> None:
     """Findings, result, observers; raises what ended the run."""
-    from a2a3sim.checks.faults.deadlock import deadlock_finding
-    from a2a3sim.checks.mismatch.finding import explain_mismatch
-    from a2a3sim.checks.run import check_run
-    from a2a3sim.checks.suppressions import Suppressions
-    from a2a3sim.checks.verdict import verdict_on
+    from a2a3sim.checks import Suppressions, check_run, deadlock_finding, explain_mismatch, verdict_on
     from a2a3sim.trace.measures import RunInfo, measure
     from a2a3sim.trace.sharing import share_equal
 

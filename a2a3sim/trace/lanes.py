@@ -133,7 +133,7 @@ def _add_lane(view: RankLanes, lane: Lane, first: int, last: int) -> None:
                     arrow = Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, view.barriers)
                     view.arrows.append(arrow)
             continue
-        if what in ("notify", "issue") or UNKNOWN in (op.start, op.end):
+        if what in (None, "notify", "issue") or UNKNOWN in (op.start, op.end):
             continue
         start, end = op.start - first, op.end - first
         strong = (start, end)
@@ -176,7 +176,7 @@ def rank_strips(
     """
     first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
-    level = {entry: k for k, entry in enumerate(_TELLING)}
+    level: dict[tuple[str | None, bool], int] = {entry: k for k, entry in enumerate(_TELLING)}
 
     def paint(strip: NDArray[np.int8], what: int, start: int, end: int) -> None:
         if end > start:

@@ -8,9 +8,9 @@ the observed order to the checks.
 import random
 from types import SimpleNamespace
 
+from a2a3sim.checks.happens_before.checker import Options, check_execution
 from a2a3sim.checks.happens_before.events import ThreadSpec
-from a2a3sim.checks.happens_before.order import Options, check_program
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.execution import Execution
 
 
 class Core:
@@ -182,7 +182,7 @@ class Script:
 
     def program(self):
         """The operation sequence with the order observed by the last `run`."""
-        program = Program([c.spec for c in self.cores], self.edges, self.explicit, Source)
+        program = Execution([c.spec for c in self.cores], self.edges, self.explicit, Source)
         for thread, core in zip(program.threads, self.cores, strict=True):
             program.begin(thread)
             stuck = False
@@ -225,7 +225,7 @@ class Script:
     def check(self, seed=0, values=None, history=None, **options):
         """Findings of the sequence as one schedule showed it; ``values``: of cells that live on."""
         self.run(seed, values)
-        return check_program(self.program(), history, Options(**options))
+        return check_execution(self.program(), history, Options(**options))
 
     def verdicts(self, seeds=8, **options):
         """The set of verdicts, asserted to be the same for all seeds."""

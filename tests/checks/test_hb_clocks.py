@@ -3,8 +3,8 @@
 from hb_machine import Script
 from hb_programs import central_counter, credit_barrier, mesh, ring_pull
 
+from a2a3sim.checks.happens_before.checker import check_execution
 from a2a3sim.checks.happens_before.clocks import Clocks
-from a2a3sim.checks.happens_before.order import check_program
 
 
 def clocks_of(script):
@@ -60,4 +60,4 @@ def test_ties_in_the_observed_times_do_not_hold_the_walk_up():
     for core in s.cores:
         for op in core.ops:
             op.when = 7
-    assert check_program(s.program()) == []
+    assert check_execution(s.program()) == []

@@ -12,8 +12,8 @@ import pytest
 from hb_machine import Script
 
 from a2a3sim.checks.happens_before import races
+from a2a3sim.checks.happens_before.checker import check_execution
 from a2a3sim.checks.happens_before.clocks import Clocks
-from a2a3sim.checks.happens_before.order import check_program
 from a2a3sim.checks.happens_before.plain import mark_plain_accesses
 
 
@@ -143,11 +143,11 @@ def test_no_schedule_breaks_a_claimed_order_and_all_give_one_verdict(block):
             continue
         script.run(done[0])
         before, places = relation(script)
-        verdict = {f.verdict for f in check_program(script.program())}
+        verdict = {f.verdict for f in check_execution(script.program())}
         for other in done[1:3]:
             script.run(other)
             assert (relation(script)[0] == before).all()
-            assert {f.verdict for f in check_program(script.program())} == verdict, (block, seed)
+            assert {f.verdict for f in check_execution(script.program())} == verdict, (block, seed)
         ops = [script.cores[t].ops[k] for t, k in places]
         pairs = [(i, j) for i, j in np.argwhere(before) if places[i][0] != places[j][0]]
         claims += len(pairs)
@@ -172,7 +172,7 @@ def test_how_histories_are_cut_does_not_matter(monkeypatch, long, batch, block):
         for seed in range(40):
             script = random_mixed(random.Random(777 + seed))
             script.run(0)
-            found.append([(f.verdict, f.subtype, f.count) for f in check_program(script.program())])
+            found.append([(f.verdict, f.subtype, f.count) for f in check_execution(script.program())])
         return found
 
     whole = run()

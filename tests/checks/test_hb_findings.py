@@ -4,7 +4,7 @@ import pytest
 from hb_machine import Script
 from hb_programs import mesh
 
-from a2a3sim.checks.happens_before.order import check_program
+from a2a3sim.checks.happens_before.checker import check_execution
 
 
 def test_symmetric_findings_fold_into_one():
@@ -61,5 +61,5 @@ def test_the_race_that_an_early_release_explains_says_so():
 
 
 def test_an_empty_program_has_no_findings():
-    assert check_program(Script().program()) == []
+    assert check_execution(Script().program()) == []
     assert Script(explicit=True).check() == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a3sim.checks.happens_before.from_trace import check, forms_used, program_of
+from a2a3sim.checks.happens_before.from_trace import check, execution_of, forms_used
 from a2a3sim.checks.happens_before.history import HistoryState
 from a2a3sim.models.memory import Access, Memory
 from a2a3sim.models.operation import Lane, operation
@@ -140,7 +140,7 @@ def test_vector_operations_and_markers_do_not_matter():
     lane = run.lane(0)
     run._op(lane, "add", "V", 1)
     run._op(lane, "phase", "S", 1)
-    assert program_of(run.trace).access_row == []
+    assert execution_of(run.trace).access_row == []
     assert run.check() == []
 
 

@@ -6,7 +6,7 @@ from running import script as run
 
 from a2a3sim import ConfigError
 from a2a3sim.checks.suppressions import Suppressions, in_file, in_source
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
 
 from .programs import ONE_ROW, TWO_PHASE
 
@@ -15,7 +15,10 @@ STORE = "result = pl.store(acc, [0, my_rank * chunk], result)"
 
 
 def found(kind="race", file="prog.py", line=3, source="y = pl.store(t, [0, 0], y)"):
-    sites = [Site(file=file, line=line, source=source), Site(file=file, line=90, source="other")]
+    sites = [
+        FindingSite(file=file, line=line, source=source),
+        FindingSite(file=file, line=90, source="other"),
+    ]
     return Finding(kind=kind, severity="error", sites=sites, message="m")
 
 

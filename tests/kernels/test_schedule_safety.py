@@ -4,7 +4,7 @@ import pytest
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.checks.happens_before.from_trace import check
+from a2a3sim.checks import check
 from a2a3sim.kernels.collective import Job
 
 from .running import KERNELS, run

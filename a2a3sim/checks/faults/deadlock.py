@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import listed, plural, ranks_text
 from a2a3sim.models.operation import Operation
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding
 from a2a3sim.trace.kinds import kind_of
 from a2a3sim.trace.record import Trace, resolve_site
 from a2a3sim.units import format_time
@@ -112,7 +113,7 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
     if cycle:
         lines.append("wait-for cycle: " + " -> ".join(f"rank {r}" for r in cycle))
     lines += _others(launch, waits, finished)
-    sites = [_site(op) for op in waits]
+    sites = [site_of(op, op.issued) for op in waits]
     where = {
         "memory": sorted({op.cell[0].name for op in waits if op.cell}),
         "cells": sorted({op.cell[0].cell_name(op.cell[1]) for op in waits if op.cell}),
@@ -184,20 +185,6 @@ def _key(op: Operation) -> tuple:
 def _value(cell) -> int:
     memory, offset = cell
     return memory.cells()[offset >> 2]
-
-
-def _site(op: Operation) -> Site:
-    place = resolve_site(op.site)
-    return Site(
-        file=place.file,
-        line=place.line,
-        source=place.source,
-        rank=op.lane.rank,
-        operation=op.kind,
-        time_ps=op.issued,
-        call=op.lane.call,
-        dispatch=op.lane.dispatch,
-    )
 
 
 def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted: bool) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import linecache
 import re
+from collections.abc import Sequence
 
 from a2a3sim.checks.wording import ranks_text
-from a2a3sim.result import Finding, Site
+from a2a3sim.errors import A2A3Error
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["failure_findings"]
@@ -23,13 +25,13 @@ _PLACE = re.compile(r"^(?P<file>.*):(?P<line>\d+): $")
 _RANK = re.compile(r"rank (\d+)")
 
 
-def failure_findings(errors) -> list[Finding]:
+def failure_findings(errors: Sequence[A2A3Error]) -> list[Finding]:
     """One finding for each line at which kernels failed, over all ranks.
 
     Args:
         errors: what ended the run, of the lowest rank first.
     """
-    found: dict[tuple, Finding] = {}
+    found: dict[tuple[object, ...], Finding] = {}
     for error in errors:
         finding = _finding(error)
         place = finding.sites[0] if finding.sites else None
@@ -43,13 +45,13 @@ def failure_findings(errors) -> list[Finding]:
     return list(found.values())
 
 
-def _finding(error) -> Finding:
+def _finding(error: A2A3Error) -> Finding:
     """Kind, place and message of an error; ``program`` where it is the program's own exception or misuse."""
     message = str(error.args[0]) if error.args else str(error)
     if error.site is not None:
         place = resolve_site(error.site)
         rank = error.lane.rank
-        where = Site(file=place.file, line=place.line, source=place.source, rank=rank)
+        where = FindingSite(file=place.file, line=place.line, source=place.source, rank=rank)
         text = message.partition(f"rank {rank}: ")[2] or message
     else:
         where = _stated_place(error)
@@ -66,13 +68,13 @@ def _finding(error) -> Finding:
     )
 
 
-def _stated_place(error) -> Site | None:
+def _stated_place(error: A2A3Error) -> FindingSite | None:
     match = _PLACE.match(error.place)
     if match is None:
         return None
     rank = _RANK.search(error.who)
     file, line = match["file"], int(match["line"])
-    return Site(
+    return FindingSite(
         file=file,
         line=line,
         source=linecache.getline(file, line).strip(),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from a2a3sim.checks.wording import ranks_text
-from a2a3sim.result import Finding, Site
+from a2a3sim.language.context import Note
+from a2a3sim.result import Finding, FindingSite
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["noted_findings"]
 
-_KINDS = {
+_KINDS: dict[str, tuple[str, str | None, Literal["error", "warning", "note"], str]] = {
     "remainder": (
         "out-of-bounds",
         "remainder",
@@ -21,15 +23,14 @@ _KINDS = {
 }
 
 
-def noted_findings(notes: Iterable, raced: Iterable[str] = ()) -> list[Finding]:
+def noted_findings(notes: Iterable[Note], raced: Iterable[str] = ()) -> list[Finding]:
     """One finding for each line and kind, over all ranks.
 
     Args:
-        notes: `a2a3sim.language.context.Note`.
         raced: names of memory objects with races: which values these had is for the races to tell.
     """
     raced = set(raced)
-    groups: dict[tuple, list] = {}
+    groups: dict[tuple[object, ...], list[Note]] = {}
     for note in notes:
         if note.kind == "undefined" and any(name in note.message for name in raced):
             continue
@@ -53,10 +54,10 @@ def noted_findings(notes: Iterable, raced: Iterable[str] = ()) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.sites[0].file, f.sites[0].line, f.kind))
 
 
-def _site(note) -> Site:
+def _site(note: Note) -> FindingSite:
     place = resolve_site(note.site)
     lane = note.lane
-    return Site(
+    return FindingSite(
         file=place.file, line=place.line, source=place.source, rank=note.rank, time_ps=note.time,
         call=lane.call if lane is not None else 0, dispatch=lane.dispatch if lane is not None else 0,
     )  # fmt: skip

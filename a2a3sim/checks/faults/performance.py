@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.models.capacity import PS
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding
 from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import unions
 from a2a3sim.trace.kinds import ends, kind_of, remote, took
@@ -114,15 +115,7 @@ def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding
     places: dict[tuple, Operation] = {}
     for op in ops:
         places.setdefault(op.site, op)
-    sites = []
-    for op in list(places.values())[:4]:
-        place = resolve_site(op.site)
-        sites.append(
-            Site(
-                file=place.file, line=place.line, source=place.source, rank=op.lane.rank, operation=op.kind,
-                time_ps=op.start, call=op.lane.call, dispatch=op.lane.dispatch,
-            )
-        )  # fmt: skip
+    sites = [site_of(op, op.start) for op in list(places.values())[:4]]
     ranks = sorted({op.lane.rank for op in ops})
     return Finding(
         kind="performance", subtype=subtype, severity="note", ranks=ranks, sites=sites,

@@ -7,20 +7,21 @@ import numpy as np
 from a2a3sim.checks.extent import Extent
 from a2a3sim.checks.wording import plural
 from a2a3sim.language.host_handles import HostTensor
-from a2a3sim.result import Finding, Site
+from a2a3sim.result import Finding, FindingSite
+from a2a3sim.run.call_arguments import CallArguments
+from a2a3sim.run.launch import Launch
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["unwritten_outputs"]
 
 
-def unwritten_outputs(launch, arguments, compared: bool) -> list[Finding]:
+def unwritten_outputs(launch: Launch, arguments: CallArguments, compared: bool) -> list[Finding]:
     """One finding for each output of which something is missing.
 
     Args:
-        arguments: `a2a3sim.run.call_arguments.CallArguments`.
         compared: the outputs are held against a golden; if not, they count only where no kernel did anything.
     """
-    findings = []
+    findings: list[Finding] = []
     if not compared and any(lane.operations for lane in launch.trace.lanes):
         return findings
     for parameter, handle in arguments.tensors():
@@ -35,7 +36,9 @@ def unwritten_outputs(launch, arguments, compared: bool) -> list[Finding]:
     return findings
 
 
-def _finding(launch, name: str, handle, missing: np.ndarray, count: int, compared: bool) -> Finding:
+def _finding(
+    launch: Launch, name: str, handle: HostTensor, missing: np.ndarray, count: int, compared: bool
+) -> Finding:
     extent = Extent(name, "bytes")
     itemsize = handle.layout.dtype.itemsize
     flat = np.flatnonzero(np.diff(np.r_[False, missing.reshape(-1), False].astype(np.int8)))
@@ -65,11 +68,11 @@ def _finding(launch, name: str, handle, missing: np.ndarray, count: int, compare
     )  # fmt: skip
 
 
-def _parts(launch, handle) -> tuple[dict[int, str], list[Site]]:
+def _parts(launch: Launch, handle: HostTensor) -> tuple[dict[int, str], list[FindingSite]]:
     """Per rank what is missing of the part that it was handed, in words; and the dispatches that handed it."""
     whole = handle.layout
     parts: dict[int, str] = {}
-    sites: dict[tuple, Site] = {}
+    sites: dict[tuple[str, int], FindingSite] = {}
     for task in launch.recording.tasks:
         for arg in getattr(task, "args", ()):
             if (
@@ -89,7 +92,7 @@ def _parts(launch, handle) -> tuple[dict[int, str], list[Site]]:
                 place = resolve_site(task.site)
                 sites.setdefault(
                     (place.file, place.line),
-                    Site(
+                    FindingSite(
                         file=place.file, line=place.line, source=place.source, rank=task.device, operation="dispatch",
                         dispatch=task.index,
                     ),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 
 import numpy as np
 
 from a2a3sim.checks.happens_before import messages
-from a2a3sim.checks.happens_before.findings import Folder, Ref
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import Line
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import Folder, Severity
 
 __all__ = ["report_alignment"]
 
 _MOVES = ("remote_load", "remote_store", "put", "get")
 
 
-def report_alignment(program: Program, folder: Folder, granule: int, builtin=()) -> None:
+def report_alignment(
+    execution: Execution, folder: Folder, granule: int, builtin: Collection[Line] = ()
+) -> None:
     """Warnings, one for each line; notes for what a built-in collective does, since its caller cannot help it.
 
     A length that is no multiple is harmless where the rest of its last block belongs to nobody: the tail of a tensor.
@@ -24,42 +28,42 @@ def report_alignment(program: Program, folder: Folder, granule: int, builtin=())
         granule: bytes of a block.
         builtin: lines at which built-in collectives are called.
     """
-    regions = np.array(program.regions, np.int64).reshape(-1, 5)
+    regions = np.array(execution.regions, np.int64).reshape(-1, 5)
     if not len(regions):
         return
     strided = regions[:, 2] > 1
     address = (regions[:, 1] % granule != 0) | (strided & (regions[:, 4] % granule != 0))
     length = (regions[:, 3] % granule != 0) & ~address
-    windows = np.array([m.window for m in program.memories], bool)
+    windows = np.array([m.window for m in execution.memories], bool)
     suspects = np.flatnonzero((address | length) & windows[regions[:, 0]])
     if not len(suspects):
         return
-    ends = _Tails(program, granule)
+    ends = _Tails(execution, granule)
     bad = {
         k: "address" if address[k] else "length" for k in suspects.tolist() if address[k] or ends.shared(k)
     }
     if not bad:
         return
-    for number, region in enumerate(program.access_region):
+    for number, region in enumerate(execution.access_region):
         subtype = bad.get(region)
         if subtype is None:
             continue
-        op = program.access_op[number]
-        if program.source.kind(op) not in _MOVES:
+        op = execution.access_op[number]
+        if execution.source.kind(op) not in _MOVES:
             continue
-        thread = program.threads[program.access_thread[number]]
-        memory, offset, rows, row_bytes, stride = program.regions[region]
-        ref = Ref(thread.rank, thread.index, program.access_index[number], op)
-        severity = "note" if folder.site(op) in builtin else "warning"
+        memory, offset, rows, row_bytes, stride = execution.regions[region]
+        severity: Severity = "note" if folder.site(op) in builtin else "warning"
         place = memory, offset, offset + (rows - 1) * stride + row_bytes, "bytes"
-        folder.add("alignment", severity, subtype, (ref,), *place, messages.unaligned, subtype)
+        folder.add(
+            "alignment", severity, subtype, (execution.ref(number),), *place, messages.unaligned, subtype
+        )
 
 
 class _Tails:
     """Whether anybody uses the rest of the last block of a region's rows."""
 
-    def __init__(self, program: Program, granule: int) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, granule: int) -> None:
+        self.execution = execution
         self.granule = granule
         self._runs: dict[int, list[tuple[int, int]]] = {}
         self._starts: dict[int, list[int]] = {}
@@ -69,17 +73,17 @@ class _Tails:
         if runs is None:
             found = {
                 (r.offset + k * r.stride, r.offset + k * r.stride + r.row_bytes)
-                for r in self.program.regions
+                for r in self.execution.regions
                 if r.memory == memory
                 for k in range(r.rows)
             }
-            cells = {(c.offset, c.offset + 4) for c in self.program.cells.values() if c.memory == memory}
+            cells = {(c.offset, c.offset + 4) for c in self.execution.cells.values() if c.memory == memory}
             runs = self._runs[memory] = sorted(found | cells)
             self._starts[memory] = [low for low, _ in runs]
         return runs
 
     def shared(self, region: int) -> bool:
-        memory, offset, rows, row_bytes, stride = self.program.regions[region]
+        memory, offset, rows, row_bytes, stride = self.execution.regions[region]
         runs = self._of(memory)
         longest = max(high - low for low, high in runs)
         for k in range(rows):

@@ -11,8 +11,8 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from a2a3sim.checks.happens_before.events import Update, Wait
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import Order, Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["Applied"]
 
@@ -31,8 +31,8 @@ class _Facts:
 class Applied:
     """The relation, under the clocks of the moment."""
 
-    def __init__(self, program: Program, clocks) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Order) -> None:
+        self.execution = execution
         self.clocks = clocks
         self._facts: dict[int, dict[int, list[tuple[int, _Facts]]]] = {}
         self._slots: dict[int, list[tuple[int, _Facts, int]]] = {}
@@ -42,9 +42,9 @@ class Applied:
         found = self._facts.get(rank)
         if found is None:
             found = self._facts[rank] = {}
-            for column in self.program.columns_of_rank.get(rank, ()):
+            for column in self.execution.columns_of_rank.get(rank, ()):
                 facts: dict[int, _Facts] = {}
-                for wait in self.program.waits_of[column]:
+                for wait in self.execution.waits_of[column]:
                     if not wait.done:
                         continue
                     slots = self._slots[wait.index] = []
@@ -56,7 +56,7 @@ class Applied:
                             fact = facts[writer] = _Facts()
                             found.setdefault(writer, []).append((column, fact))
                         slots.append((writer, fact, len(fact.posts)))
-                        fact.posts.append(self.program.segment_of[wait.row])
+                        fact.posts.append(self.execution.segment_of[wait.row])
                         fact.waits.append(wait.index)
                         fact.tops.append(-1)
                     self.record(wait)
@@ -78,7 +78,7 @@ class Applied:
         """
         column = update.column
         cell = update.cell
-        if update.plain or self.program.rank_of[column] == cell.rank:
+        if update.plain or self.execution.rank_of[column] == cell.rank:
             return bool(clock[column] >= self.clocks.segment_of[update.row])
         end = update.thread.end_segment
         if end is not None and clock[column] >= end:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from a2a3sim.checks.happens_before.applied import Applied
-from a2a3sim.checks.happens_before.events import Wait
+from a2a3sim.checks.happens_before.events import Acquired, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.guarantee import settle
-from a2a3sim.checks.happens_before.program import Program
 from a2a3sim.checks.happens_before.schedule import sources_of, walk
 
 __all__ = ["Clocks"]
@@ -22,24 +22,24 @@ __all__ = ["Clocks"]
 class Clocks:
     """``matrix[row]``: up to which segment of each component all happens before the row's own segment."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.solvers, self.covered = settle(program)
-        plan = [sources_of(program, row) for row in range(len(program.column_of))]
-        order, position = walk(program, plan)
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.solvers, self.covered = settle(execution)
+        plan = [sources_of(execution, row) for row in range(len(execution.column_of))]
+        order, position = walk(execution, plan)
         self.position = np.array(position, np.int64)
-        self.column_of = np.array(program.column_of, np.int64)
-        self.segment_of = program.segment_of
-        longest = max((len(rows) for rows in program.rows_of), default=0)
+        self.column_of = np.array(execution.column_of, np.int64)
+        self.segment_of = execution.segment_of
+        longest = max((len(rows) for rows in execution.rows_of), default=0)
         kind = np.int16 if longest < 32000 else np.int32
         self._never = np.iinfo(kind).max
-        self.matrix = np.zeros((len(plan), program.columns), kind)
-        self.applied = Applied(program, self)
+        self.matrix = np.zeros((len(plan), execution.columns), kind)
+        self.applied = Applied(execution, self)
         self.first = True
         self.passes = 0
         self._run(order, plan)
 
-    def _run(self, order: list[int], plan: list) -> None:
+    def _run(self, order: list[int], plan: list[tuple[list[int], list[Wait]]]) -> None:
         repeated = bool(self.solvers)
         if repeated:
             self.matrix[:] = self._never
@@ -55,9 +55,9 @@ class Clocks:
             self.first = False
         # Clocks shrink from pass to pass, so this ends; the first pass always "changes".
 
-    def _sweep(self, order: list[int], plan: list, repeated: bool) -> bool:
-        program, matrix = self.program, self.matrix
-        column_of, segment_of, rows_of = program.column_of, program.segment_of, program.rows_of
+    def _sweep(self, order: list[int], plan: list[tuple[list[int], list[Wait]]], repeated: bool) -> bool:
+        execution, matrix = self.execution, self.matrix
+        column_of, segment_of, rows_of = execution.column_of, execution.segment_of, execution.rows_of
         maximum, reduce = np.maximum, np.maximum.reduce
         changed = self._moved = False
         for row in order:
@@ -89,27 +89,27 @@ class Clocks:
         matrix, applied = self.matrix, self.applied
         clock = self._previous(row)
         if not waits:
-            sources = []
-            for acquired in self.program.acquires_of[row]:
-                if type(acquired) is Wait:
+            sources: list[int] = []
+            for acquired in self.execution.acquires_of[row]:
+                if isinstance(acquired, Wait):
                     applied.record(acquired)
                     if acquired.source >= 0:
                         sources.append(acquired.source)
-                elif type(acquired) is int:
+                elif isinstance(acquired, int):
                     sources.append(acquired)
                 else:
                     sources += acquired
             if sources:
                 np.maximum(clock, matrix[sources].max(axis=0), out=clock)
             return clock
-        for acquired in self.program.acquires_of[row]:
-            if type(acquired) is Wait and acquired.solver is not None:
+        for acquired in self.execution.acquires_of[row]:
+            if isinstance(acquired, Wait) and acquired.solver is not None:
                 needs = acquired.needs
                 acquired.solver.solve(acquired, self, clock)
                 if acquired.needs != needs:
                     self._moved = True
             self._join(clock, acquired)
-            if type(acquired) is Wait:
+            if isinstance(acquired, Wait):
                 applied.record(acquired)
         return clock
 
@@ -117,16 +117,17 @@ class Clocks:
         segment = self.segment_of[row]
         if segment == 1:
             return np.zeros(self.matrix.shape[1], self.matrix.dtype)
-        return self.matrix[self.program.rows_of[self.program.column_of[row]][segment - 2]].copy()
+        clock: np.ndarray = self.matrix[self.execution.rows_of[self.execution.column_of[row]][segment - 2]]
+        return clock.copy()
 
-    def _join(self, clock: np.ndarray, acquired) -> None:
+    def _join(self, clock: np.ndarray, acquired: Acquired) -> None:
         matrix = self.matrix
-        if type(acquired) is Wait:
+        if isinstance(acquired, Wait):
             if acquired.source >= 0:
                 np.maximum(clock, matrix[acquired.source], out=clock)
             elif acquired.gain is not None:
                 np.maximum(clock, acquired.gain, out=clock)
-        elif type(acquired) is int:
+        elif isinstance(acquired, int):
             np.maximum(clock, matrix[acquired], out=clock)
         elif acquired:
             np.maximum(clock, matrix[acquired].max(axis=0), out=clock)
@@ -134,7 +135,7 @@ class Clocks:
     def just_before(self, wait: Wait) -> np.ndarray:
         """The clock of a wait's thread just before the wait."""
         clock = self._previous(wait.row)
-        for acquired in self.program.acquires_of[wait.row]:
+        for acquired in self.execution.acquires_of[wait.row]:
             if acquired is wait:
                 break
             self._join(clock, acquired)

@@ -6,12 +6,14 @@ are not ordered by any are threads of their own, however the run happened to pla
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from a2a3sim.checks.happens_before.events import ThreadSpec
 
 __all__ = ["components"]
 
 
-def components(threads: list[ThreadSpec], edges) -> tuple[list[int], int]:
+def components(threads: list[ThreadSpec], edges: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
     """Each thread's component: that of an earlier thread of its rank which is over before it starts, if any.
 
     Returns:
@@ -45,7 +47,7 @@ def _among(before: dict[int, list[int]], group: int, wanted: set[int]) -> set[in
     seen: set[int] = set()
     edge = list(before.get(group, ()))
     while edge and len(found) < len(wanted):
-        earlier = []
+        earlier: list[int] = []
         for g in edge:
             if g not in seen:
                 seen.add(g)

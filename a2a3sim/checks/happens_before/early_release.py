@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,10 +12,12 @@ from a2a3sim.checks.extent import cell_name
 from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.epochs import Epochs
-from a2a3sim.checks.happens_before.events import Update, Wait
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.events import Line, Ref, Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import Folder, Severity
 from a2a3sim.checks.happens_before.guarantee import own_sum
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.races import Accesses
+from a2a3sim.checks.happens_before.summary import Message, Summary
 from a2a3sim.checks.wording import short_place
 
 __all__ = ["EarlyRelease", "EarlyReleases", "ref_of"]
@@ -39,20 +43,24 @@ class EarlyRelease:
         self.race: tuple[int, int] | None = None
 
 
+#: A line of waits; by column of theirs the segments, what waits up to each should know, and the waits.
+_Late: TypeAlias = tuple[Line, list[tuple[int, np.ndarray, np.ndarray, list[EarlyRelease]]]]
+
+
 class EarlyReleases:
     """All of them, and which races they explain."""
 
-    def __init__(self, program: Program, clocks: Clocks) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Clocks) -> None:
+        self.execution = execution
         self.clocks = clocks
         self.found: list[EarlyRelease] = []
         for wait, origin in self._candidates():
             unordered = self._unordered(wait)
             if wait.done and unordered:
                 self.found.append(EarlyRelease(wait, origin, unordered, clocks))
-        self._lines: list | None = None
+        self._lines: list[_Late] | None = None
 
-    def _candidates(self):
+    def _candidates(self) -> Iterator[tuple[Wait, str]]:
         """Waits that need no credit beyond those that earlier waits of the cell needed."""
         for wait in self.clocks.covered:
             cell = wait.cell
@@ -64,7 +72,7 @@ class EarlyReleases:
             if isinstance(solver, Epochs):
                 yield from self._of_epochs(solver)
 
-    def _of_epochs(self, solver: Epochs):
+    def _of_epochs(self, solver: Epochs) -> Iterator[tuple[Wait, str]]:
         cell, column = solver.cell, solver.column
         taken: dict[int, int] = {}
         for wait in cell.waits:
@@ -112,7 +120,9 @@ class EarlyReleases:
 
     # ---- the races that they explain ----------------------------------------------------------------
 
-    def explain(self, accesses, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[tuple[str, int]]]:
+    def explain(
+        self, accesses: Accesses, a: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, list[tuple[str, int]]]:
         """Which racing pairs the missing order would have prevented.
 
         Returns:
@@ -125,15 +135,15 @@ class EarlyReleases:
             # Pairs that agree in these three are explained by the same waits.
             key = np.stack((accesses.column[x], accesses.segment[x], accesses.row[y]))
             unique, first, back = np.unique(key, axis=1, return_index=True, return_inverse=True)
-            explained = self._explained(*unique, x[first], y[first])
+            explained = self._explained(self._lines, unique, x[first], y[first])
             found = np.where(found < 0, explained[back.reshape(-1)], found)
         return found, [line for line, _ in self._lines]
 
-    def _by_line(self) -> list:
+    def _by_line(self) -> list[_Late]:
         """Per line of waits and per column of theirs: their segments, and what waits up to each should know."""
-        lines: dict[tuple, dict[int, list[EarlyRelease]]] = {}
+        lines: dict[Line, dict[int, list[EarlyRelease]]] = {}
         for early in self.found:
-            line = self.program.source.site(early.wait.op)
+            line = self.execution.source.site(early.wait.op)
             lines.setdefault(line, {}).setdefault(early.wait.column, []).append(early)
         segment_of = self.clocks.segment_of
         found = []
@@ -147,11 +157,12 @@ class EarlyReleases:
             found.append((line, columns))
         return found
 
-    def _explained(self, column, segment, row, x, y) -> np.ndarray:
+    def _explained(self, lines: list[_Late], races: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The number of the line that explains a race of an access (column, segment) and one in a row, or -1."""
+        column, segment, row = races
         found = np.full(len(column), -1)
         matrix = self.clocks.matrix
-        for number, (_, columns) in enumerate(self._lines):
+        for number, (_, columns) in enumerate(lines):
             for waiter, segments, behind, waits in columns:
                 last = np.searchsorted(segments, matrix[row, waiter], side="right") - 1
                 hit = last >= 0
@@ -169,7 +180,7 @@ class EarlyReleases:
         grave = {(folder.site(e.wait.op), e.wait.cell.memory) for e in self.found if e.race is not None}
         for early in self.found:
             wait = early.wait
-            severity = "error" if (folder.site(wait.op), wait.cell.memory) in grave else "warning"
+            severity: Severity = "error" if (folder.site(wait.op), wait.cell.memory) in grave else "warning"
             cell = wait.cell
             at = cell.offset // 4
             folder.add(
@@ -181,22 +192,22 @@ class EarlyReleases:
                 at,
                 at + 1,
                 "cells",
-                self._teller(early),
+                self._message(early),
             )
 
-    def _teller(self, early: EarlyRelease):
-        program, wait = self.program, early.wait
+    def _message(self, early: EarlyRelease) -> Message:
+        execution, wait = self.execution, early.wait
 
         def words(number: int) -> str:
-            op = program.access_op[number]
-            file, line = program.source.site(op)
-            return f"the {program.source.kind(op)} at {short_place(file, line)}"
+            op = execution.access_op[number]
+            file, line = execution.source.site(op)
+            return f"the {execution.source.kind(op)} at {short_place(file, line)}"
 
-        def told(t):
-            memory = program.memories[wait.cell.memory]
+        def message(summary: Summary) -> tuple[str, str]:
+            memory = execution.memories[wait.cell.memory]
             cell = cell_name(memory.name, memory.shape, wait.cell.offset // 4)
             condition = f"{'Eq' if wait.equal else 'Ge'} {wait.value} on {cell}"
-            raced = None if early.race is None else tuple(sorted(words(number) for number in early.race))
-            return messages.early_release(t, condition, early.origin, raced)
+            raced = None if early.race is None else sorted(words(number) for number in early.race)
+            return messages.early_release(summary, condition, early.origin, raced)
 
-        return told
+        return message

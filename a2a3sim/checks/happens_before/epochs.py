@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from a2a3sim.checks.happens_before.events import Cell, Update, Wait
+from a2a3sim.checks.happens_before.events import Cell, Order, Relation, Update, Wait
 
 __all__ = ["Epoch", "Epochs", "weighted_statistic"]
 
@@ -27,8 +27,13 @@ class Epoch:
 
     def total(self) -> int | None:
         """The value at the end of the epoch."""
-        adds = [u.value for updates in self.rest.values() for u in updates]
-        return None if self.base is None or None in adds else self.base + sum(adds)
+        total = self.base
+        for updates in self.rest.values():
+            for update in updates:
+                if total is None or update.value is None:
+                    return None
+                total += update.value
+        return total
 
 
 class Epochs:
@@ -42,12 +47,12 @@ class Epochs:
         self.others = {q: updates for q, updates in cell.by.items() if q != column}
         self.own = cell.by.get(column, [])
 
-    def begin(self, _clocks) -> None:
+    def begin(self, _clocks: Order) -> None:
         """A new pass: forget which epochs are over."""
         self.opening: Update | None = None
         self.start_at: dict[int, int] = {}
 
-    def solve(self, wait: Wait, clocks, before: np.ndarray) -> None:
+    def solve(self, wait: Wait, clocks: Order, before: np.ndarray) -> None:
         """Set the clock that the wait acquires and the updates it cannot do without.
 
         Args:
@@ -68,11 +73,11 @@ class Epochs:
 
     # ---- the history of the cell, as far as it can matter to a wait ---------------------------------
 
-    def epochs(self, wait: Wait, clocks, before: np.ndarray) -> list[Epoch] | None:
+    def epochs(self, wait: Wait, clocks: Order, before: np.ndarray) -> list[Epoch] | None:
         """The epochs in which the wait may end, oldest first; None if a Set is unordered."""
         matrix, column, applied = clocks.matrix, self.column, clocks.applied
         post = clocks.segment_of[wait.row]
-        items: list[tuple] = []
+        items: list[tuple[Update, bool]] = []
         for q, updates in self.others.items():
             low = self.start_at.get(q, 0)
             high = bisect_left(updates, post, low, key=lambda u: matrix[u.row, column])
@@ -96,7 +101,7 @@ class Epochs:
             if not _in_order(opening, [u for u, _ in items], applied):
                 return None
         else:
-            given = sum(u.value for u, known in items if known and (u.value < 0 or u.column == column))
+            given = sum(v for u, known in items if known and ((v := u.value or 0) < 0 or u.column == column))
             wait.asked = wait.value - given
         epochs = [Epoch(opening, self.cell.start if opening is None else opening.value)]
         for update, known in items:
@@ -111,7 +116,7 @@ class Epochs:
 
     # ---- one epoch ----------------------------------------------------------------------------------
 
-    def _from(self, epoch: Epoch, wait: Wait, clocks) -> bool:
+    def _from(self, epoch: Epoch, wait: Wait, clocks: Order) -> bool:
         """Can the wait end in this epoch? Then set what it acquires from the epoch's adds."""
         if epoch.base is None or wait.holds(epoch.base):
             return True
@@ -143,7 +148,7 @@ class Epochs:
         return True
 
     @staticmethod
-    def _exact(updates: list[Update], wait: Wait, need: int, clocks) -> bool:
+    def _exact(updates: list[Update], wait: Wait, need: int, clocks: Order) -> bool:
         """One writer's adds: the first prefix that sums to the need."""
         reached = 0
         for update in updates:
@@ -169,7 +174,7 @@ def _rises(updates: list[Update], sign: int, need: int) -> list[int]:
     return rises
 
 
-def _in_order(opening: Update | None, updates: list[Update], applied) -> bool:
+def _in_order(opening: Update | None, updates: list[Update], applied: Relation) -> bool:
     """Is every Set ordered with every other update? Neighbours suffice, since the order is transitive."""
     adds: list[Update] = []
     for update in updates:
@@ -188,4 +193,6 @@ def weighted_statistic(stack: np.ndarray, weights: np.ndarray, need: int) -> np.
     """Per column the smallest clock such that the updates with at most that clock weigh at least ``need``."""
     order = np.argsort(stack, axis=0, kind="stable")
     short = np.cumsum(np.asarray(weights)[order], axis=0) < need
-    return np.take_along_axis(stack, np.take_along_axis(order, short.sum(axis=0)[None], 0), 0)[0]
+    at = np.take_along_axis(order, short.sum(axis=0)[None], 0)
+    found: np.ndarray = np.take_along_axis(stack, at, 0)[0]
+    return found

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, TypeAlias
 
 from a2a3sim.checks.extent import Extent
-from a2a3sim.checks.happens_before.told import Told
+from a2a3sim.checks.happens_before.clocks import Clocks
+from a2a3sim.checks.happens_before.events import Line, Op, Ref
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.summary import Fold, Message, Summary
 
-__all__ = ["Finding", "Folder", "Ref"]
+__all__ = ["Folder", "OrderFinding", "Severity"]
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
 
 _SEVERITIES = ("error", "warning", "note")
 
 
-class Ref(NamedTuple):
-    """An operation that takes part in a finding; refs sort by rank, thread and program order."""
-
-    rank: int
-    thread: int
-    index: int
-    op: object
-
-
 @dataclass
-class Finding:
+class OrderFinding:
     """A diagnosed fault.
 
     Attributes:
@@ -41,18 +37,18 @@ class Finding:
 
     kind: str
     subtype: str | None
-    severity: str
+    severity: Severity
     ranks: list[int]
-    sites: list[tuple[str, int]]
-    where: dict | None
+    sites: list[Line]
+    where: dict[str, Any] | None
     message: str
     fix: str = ""
-    operations: tuple = ()
+    operations: tuple[Op, ...] = ()
     pairs: list[tuple[int, ...]] = field(default_factory=list)
     count: int = 1
 
     @property
-    def verdict(self) -> tuple:
+    def verdict(self) -> tuple[object, ...]:
         """What may not depend on the schedule: everything but the subtype and the wording."""
         return (
             self.kind,
@@ -64,79 +60,69 @@ class Finding:
         )
 
 
-class _Fold:
-    """Occurrences of one finding."""
-
-    __slots__ = ("count", "explained", "extent", "refs", "subtypes", "text", "tuples")
-
-    def __init__(self, refs, text, extent: Extent) -> None:
-        self.refs, self.text = refs, text
-        self.extent = extent
-        self.count = 0
-        self.explained: dict[tuple[str, int], int] = {}  # line of a wait -> races that it explains
-        self.tuples: set[tuple[int, ...]] = set()
-        self.subtypes: dict[str | None, int] = {}
+#: Kind, severity, memory object, unit, lines, and what else keeps apart.
+_Key: TypeAlias = tuple[str, Severity, str, str, tuple[Line, ...], object]
 
 
 class Folder:
     """Collects occurrences and folds those of one kind, severity, memory object and set of lines.
 
     Args:
-        program: whose memories and source are asked for names. Occurrences of threads that belong to an earlier
+        execution: whose memories and source are asked for names. Occurrences of threads that belong to an earlier
             call only are left out: they have been reported then.
         clocks: of its segments.
     """
 
-    def __init__(self, program, clocks=None) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Clocks) -> None:
+        self.execution = execution
         self.clocks = clocks
-        self.old = {t.index for t in program.threads if t.old}
-        self._sites: dict[int, tuple[str, int]] = {}
-        self._folds: dict[tuple, _Fold] = {}
+        self.old = {t.index for t in execution.threads if t.old}
+        self._sites: dict[int, Line] = {}
+        self._folds: dict[_Key, Fold] = {}
 
-    def site(self, op) -> tuple[str, int]:
+    def site(self, op: Op) -> Line:
         """File and line of an operation."""
         found = self._sites.get(id(op))
         if found is None:
-            found = self._sites[id(op)] = self.program.source.site(op)
+            found = self._sites[id(op)] = self.execution.source.site(op)
         return found
 
     def add(
         self,
-        kind,
-        severity,
-        subtype,
-        refs,
-        memory,
-        low,
-        high,
-        unit,
-        text,
-        group=None,
-        count=1,
-        explained=None,
-        old=False,
+        kind: str,
+        severity: Severity,
+        subtype: str | None,
+        refs: tuple[Ref, ...],
+        memory: int,
+        low: int,
+        high: int,
+        unit: str,
+        message: Message,
+        group: object = None,
+        count: int = 1,
+        explained: dict[Line, int] | None = None,
+        old: bool = False,
     ) -> None:
         """One occurrence, or several that are alike.
 
         Args:
             refs: the operations that take part.
             memory: number of the memory object; ``low`` … ``high`` its bytes or cells (``unit``).
-            text: ``text(told)`` gives message and fix, called once with `Told` of the folded finding.
+            message: gives message and fix from the `Summary` of the folded finding; called once.
             group: keeps apart what else would fold.
             explained: line of a wait → how many of the occurrences it explains.
             old: also if all operations belong to an earlier call.
         """
         if self.old and not old and all(r.thread in self.old for r in refs):
             return
-        owner = self.program.memories[memory]
+        owner = self.execution.memories[memory]
         sites = tuple([self.site(r.op) for r in refs])
         key = (kind, severity, owner.name, unit, sites, group)
         fold = self._folds.get(key)
         if fold is None:
-            fold = self._folds[key] = _Fold(refs, text, Extent(owner.name, unit, owner.shape))
+            fold = self._folds[key] = Fold(refs, message, Extent(owner.name, unit, owner.shape))
         elif refs < fold.refs:
-            fold.refs, fold.text = refs, text
+            fold.refs, fold.message = refs, message
         fold.extent.add(owner.rank, low, high)
         fold.count += count
         fold.tuples.add(tuple([r.rank for r in refs]))
@@ -144,19 +130,19 @@ class Folder:
         for line, times in (explained or {}).items():
             fold.explained[line] = fold.explained.get(line, 0) + times
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[OrderFinding]:
         """The folded findings, the gravest first, in an order that does not depend on the schedule."""
         found = []
         for (kind, severity, _, _, sites, _), fold in self._folds.items():
             subtypes = fold.subtypes
-            told = Told(self, kind, fold)
-            message, fix = fold.text(told)
+            summary = Summary(self.execution, self.clocks, fold)
+            message, fix = fold.message(summary)
             found.append(
-                Finding(
+                OrderFinding(
                     kind=kind,
-                    subtype=max(subtypes, key=lambda s, n=subtypes: (n[s], s or "")),
+                    subtype=max((n, s or "", s) for s, n in subtypes.items())[2],
                     severity=severity,
-                    ranks=told.ranks,
+                    ranks=summary.ranks,
                     sites=list(sites),
                     where=fold.extent.where(),
                     message=message,

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Protocol, TypeAlias
 
-from a2a3sim.checks.happens_before.events import ADD, READ, WRITE, Cell, ThreadSpec
-from a2a3sim.checks.happens_before.findings import Finding
+from a2a3sim.checks.happens_before.checker import Options, check_execution
+from a2a3sim.checks.happens_before.events import ADD, READ, WRITE, Cell, Line, Thread, ThreadSpec
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import OrderFinding
 from a2a3sim.checks.happens_before.history import HistoryState, wrapped
-from a2a3sim.checks.happens_before.order import Options, check_program
-from a2a3sim.checks.happens_before.program import Program
 from a2a3sim.collector import collector_paused
-from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation, Signal, Site
 
-__all__ = ["TraceSource", "check", "forms_used", "program_of"]
+__all__ = ["RecordedRun", "TraceSource", "check", "execution_of", "forms_used"]
 
 _NEVER = 1 << 62
 
+_Group: TypeAlias = tuple[int, int, int]  # call, dispatch, task
+
+
+class RecordedRun(Protocol):
+    """What the checks read of a run: `a2a3sim.trace.record.Trace`, which they do not know."""
+
+    @property
+    def lanes(self) -> list[Lane]: ...
+
+    @property
+    def edges(self) -> Iterable[tuple[tuple[int, int], tuple[int, int]]]: ...
+
+    @property
+    def builtins(self) -> Iterable[Site]: ...
+
+    @property
+    def fences(self) -> str: ...
+
+    def operations(self) -> Iterator[Operation]: ...
+
+    def place(self, site: Site) -> Line: ...
+
 
 def check(
-    trace,
+    trace: RecordedRun,
     history: HistoryState | None = None,
     kept: bool = False,
     set_writes_line: bool = True,
     joined: bool = True,
     granule: int | None = None,
-) -> list[Finding]:
+) -> list[OrderFinding]:
     """Findings of one recorded call that follow from guaranteed happens-before.
 
     Args:
@@ -38,44 +63,45 @@ def check(
     with collector_paused():
         last = None if joined or history is None or history.last is None else history.last.trace
         options = Options(kept, set_writes_line, granule, frozenset(map(trace.place, trace.builtins)))
-        return check_program(program_of(trace, last), history, options, None if joined else trace)
+        return check_execution(execution_of(trace, last), history, options, None if joined else trace)
 
 
 class TraceSource:
     """What findings ask about operations."""
 
-    def __init__(self, trace) -> None:
+    def __init__(self, trace: RecordedRun) -> None:
         self._trace = trace
 
-    def site(self, op) -> tuple[str, int]:
+    def site(self, op: Operation) -> Line:
         """File and line of the user's call."""
         if op.site is None:
             return (op.kind, 0)
-        place = self._trace.site(op)
-        return (place.file, place.line)
+        return self._trace.place(op.site)
 
     @staticmethod
-    def kind(op) -> str:
+    def kind(op: Operation) -> str:
         """The operation in the language's words."""
         return op.kind
 
     @staticmethod
-    def when(op, write: bool) -> int:
+    def when(op: Operation, write: bool) -> int:
         """When the run saw it: a write when it is visible, a read when its bytes have left."""
         time = op.visible if write else op.drained
         return time if time != UNKNOWN else _NEVER
 
-    def written(self, op, cell: Cell) -> int | None:
+    def written(self, op: Operation, cell: Cell) -> int | None:
         """The value that a plain write gave a cell: what was seen in it next; None if nothing tells."""
         time = self.when(op, True)
         after = [(u.op.applied, u.op) for u in cell.updates() if not u.plain and u.op.applied >= time]
         after += [(w.op.end, w.op) for w in cell.waits if w.done and w.op.end >= time]
         if not after:
             return None
-        following = min(after, key=lambda item: item[0])[1]
+        following: Signal = min(after, key=lambda item: item[0])[1]
         if following.kind == "wait":
             return following.seen
-        return following.seen - following.value if following.action == "add" else None
+        if following.action != "add" or following.seen is None:
+            return None
+        return following.seen - following.value
 
     @staticmethod
     def found(cell: Cell) -> int | None:
@@ -84,24 +110,26 @@ class TraceSource:
         seen += [(w.op.end, w.op) for w in cell.waits if w.done]
         if not seen:
             return None
-        first = min(seen, key=lambda item: item[0])[1]
+        first: Signal = min(seen, key=lambda item: item[0])[1]
         if first.kind == "wait":
             return first.seen
-        return wrapped(first.seen - first.value) if first.action == "add" else None
+        if first.action != "add" or first.seen is None:
+            return None
+        return wrapped(first.seen - first.value)
 
 
-def forms_used(trace) -> list[str]:
+def forms_used(trace: RecordedRun) -> list[str]:
     """Which forms of signalling a run used: what its verdict rests on."""
     forms = {"Add": False, "Set": False, "Ge": False, "Eq": False, "negative Add by another rank": False}
     for op in trace.operations():
-        if op.cell is not None:
+        if isinstance(op, Signal) and op.cell is not None:
             forms[op.action.capitalize()] = True
             if op.action == "add" and op.value < 0 and op.cell[0].rank != op.lane.rank:
                 forms["negative Add by another rank"] = True
     return [form for form, used in forms.items() if used]
 
 
-def program_of(trace, last=None) -> Program:
+def execution_of(trace: RecordedRun, last: RecordedRun | None = None) -> Execution:
     """The operation sequence of a trace's lanes, cut into segments.
 
     Args:
@@ -110,9 +138,9 @@ def program_of(trace, last=None) -> Program:
     traces = [trace] if last is None else [last, trace]
     lanes = [lane for t in traces for lane in t.lanes]
     lanes.sort(key=lambda lane: (lane.call, lane.dispatch, lane.task, lane.index))
-    groups: dict[tuple, int] = {}
-    launches: dict[int, dict[tuple, int]] = {}
-    old = {lane.call for lane in last.lanes} if last is not None else ()
+    groups: dict[_Group, int] = {}
+    launches: dict[int, dict[tuple[int, int], int]] = {}
+    old = {lane.call for lane in last.lanes} if last is not None else set()
     specs = []
     for lane in lanes:
         group = groups.setdefault((lane.call, lane.dispatch, lane.task), len(groups))
@@ -128,16 +156,16 @@ def program_of(trace, last=None) -> Program:
         edges |= _joins(groups)
     else:
         edges |= _queues(lanes, groups, trace.lanes)
-    program = Program(specs, sorted(edges), trace.fences == "explicit", TraceSource(trace))
-    enter = _Entry(program)
-    for lane, thread in zip(lanes, program.threads, strict=True):
-        program.begin(thread)
+    execution = Execution(specs, sorted(edges), trace.fences == "explicit", TraceSource(trace))
+    enter = _Entry(execution)
+    for lane, thread in zip(lanes, execution.threads, strict=True):
+        execution.begin(thread)
         enter.operations(thread, lane.operations)
-        program.end(thread, lane.end != UNKNOWN)
-    return program
+        execution.end(thread, lane.end != UNKNOWN)
+    return execution
 
 
-def _edges(traces, groups: dict[tuple, int]) -> set[tuple[int, int]]:
+def _edges(traces: list[RecordedRun], groups: dict[_Group, int]) -> set[tuple[int, int]]:
     """Kernels of a rank that declared tensor directions order."""
     edges = set()
     for trace in traces:
@@ -149,7 +177,7 @@ def _edges(traces, groups: dict[tuple, int]) -> set[tuple[int, int]]:
     return edges
 
 
-def _joins(groups: dict[tuple, int]) -> set[tuple[int, int]]:
+def _joins(groups: dict[_Group, int]) -> set[tuple[int, int]]:
     """The host has waited for all devices between the calls of a trace."""
     calls = sorted({call for call, _, _ in groups})
     return {
@@ -162,7 +190,7 @@ def _joins(groups: dict[tuple, int]) -> set[tuple[int, int]]:
     }
 
 
-def _queues(lanes, groups: dict[tuple, int], new) -> set[tuple[int, int]]:
+def _queues(lanes: list[Lane], groups: dict[_Group, int], new: list[Lane]) -> set[tuple[int, int]]:
     """A device has finished its part of the call before when it begins its first dispatch of the next."""
     first: dict[int, int] = {}
     for lane in new:
@@ -183,37 +211,37 @@ def _queues(lanes, groups: dict[tuple, int], new) -> set[tuple[int, int]]:
 class _Entry:
     """Enters operations into a program; memory objects, regions and cells are looked up once each."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.memories: dict = {}
-        self.regions: dict = {}
-        self.cells: dict = {}
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.memories: dict[Memory, int] = {}
+        self.regions: dict[Access, int] = {}
+        self.cells: dict[tuple[Memory, int], Cell] = {}
 
-    def memory(self, memory) -> int:
+    def memory(self, memory: Memory) -> int:
         found = self.memories.get(memory)
         if found is None:
-            found = self.memories[memory] = self.program.memory(
+            found = self.memories[memory] = self.execution.memory(
                 memory.id, memory.name, memory.rank, memory.device, memory.cell_shape, memory.kind == "window"
             )
         return found
 
-    def region(self, access) -> int:
+    def region(self, access: Access) -> int:
         memory, offset, rows, row_bytes, stride = access
-        found = self.regions[access] = self.program.region(
+        found = self.regions[access] = self.execution.region(
             self.memory(memory), offset, row_bytes, rows, stride
         )
         return found
 
-    def cell(self, where) -> Cell:
+    def cell(self, where: tuple[Memory, int]) -> Cell:
         memory, offset = where
-        found = self.cells[where] = self.program.cell(self.memory(memory), offset)
+        found = self.cells[where] = self.execution.cell(self.memory(memory), offset)
         return found
 
-    def operations(self, thread, operations) -> None:
+    def operations(self, thread: Thread, operations: Iterable[Operation]) -> None:
         """A lane's operations in program order."""
-        program = self.program
+        execution = self.execution
         regions, cells = self.regions, self.cells
-        access, notify, wait = program.access, program.notify, program.wait
+        access, notify, wait = execution.access, execution.notify, execution.wait
         for op in operations:
             if op.pipe == "V":
                 continue
@@ -229,8 +257,8 @@ class _Entry:
                         thread, kind, self.region(place) if region is None else region, op, op.pipe
                     )
                     if op.pipe == "S":
-                        program.scalar_writes.append(number)
-            elif op.cell is not None:
+                        execution.scalar_writes.append(number)
+            elif isinstance(op, Signal) and op.cell is not None:
                 cell = cells.get(op.cell)
                 if cell is None:
                     cell = self.cell(op.cell)
@@ -245,6 +273,6 @@ class _Entry:
                     wait(thread, cell, op.value, action == "eq", op, op.end if done else _NEVER, done)
             elif op.kind == "sync_all":
                 if op.end != UNKNOWN:
-                    program.sync_all(thread)
+                    execution.sync_all(thread)
             elif op.kind in ("fence", "drain"):
-                program.fence(thread, op.kind == "fence")
+                execution.fence(thread, op.kind == "fence")

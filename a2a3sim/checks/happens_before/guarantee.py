@@ -14,8 +14,8 @@ from itertools import accumulate
 import numpy as np
 
 from a2a3sim.checks.happens_before.epochs import Epochs, weighted_statistic
-from a2a3sim.checks.happens_before.events import Cell, Wait
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import Cell, Order, Solver, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["Tally", "own_sum", "settle"]
 
@@ -27,19 +27,20 @@ def own_sum(wait: Wait) -> int:
     cell, column = wait.cell, wait.column
     sums = cell.own_sums.get(column)
     if sums is None:
-        sums = cell.own_sums[column] = [0, *accumulate(u.value for u in cell.by[column])]
+        sums = cell.own_sums[column] = [0, *accumulate(u.value or 0 for u in cell.by[column])]
     return sums[wait.own]
 
 
-def _profile(cell: Cell, column: int):
+def _profile(cell: Cell, column: int) -> tuple[str, list[int]] | None:
     """The values that one writer alone gives the cell, as ('sums' or 'values', list); None if they fall."""
     updates = cell.by[column]
     if not cell.replaced or not any(u.replaces for u in updates):
-        given = [u.value for u in updates]
+        given = [u.value or 0 for u in updates]
         return None if min(given) < 0 else ("sums", list(accumulate(given)))
     values, value = [], cell.start
     for update in updates:
-        after = update.value if update.replaces else value + update.value
+        step = update.value or 0
+        after = step if update.replaces else value + step
         if after < value:
             return None
         values.append(after)
@@ -47,15 +48,15 @@ def _profile(cell: Cell, column: int):
     return ("values", values)
 
 
-def settle(program: Program) -> tuple[list, list[Wait]]:
+def settle(execution: Execution) -> tuple[list[Solver], list[Wait]]:
     """Give every wait its source segment or its solver.
 
     Returns:
         The solvers, and the waits that ask for no more than earlier waits on the cell needed.
     """
-    solvers: list = []
+    solvers: list[Solver] = []
     covered: list[Wait] = []
-    for cell in program.cells.values():
+    for cell in execution.cells.values():
         if not cell.waits or not cell.by:
             continue
         by = cell.by
@@ -63,25 +64,25 @@ def settle(program: Program) -> tuple[list, list[Wait]]:
         if cell.carried is not None:
             first_level = cell.carried
         level = cell.level
-        shared: dict[int, object] = {}
+        shared: dict[int, Solver] = {}
         single = next(iter(by)) if len(by) == 1 else None
         for wait in cell.waits:
             column = wait.column
             if single is not None:
                 if single == column and not cell.plain:
                     continue
-                writer = single
+                writer: int | None = single
             else:
                 others = [q for q in by if q != column]
                 writer = others[0] if len(others) == 1 else None
             profile = None
             if writer is not None and not cell.plain:
-                profile = cell.profiles.get(writer, 0)
-                if profile == 0:
-                    profile = cell.profiles[writer] = _profile(cell, writer)
+                if writer not in cell.profiles:
+                    cell.profiles[writer] = _profile(cell, writer)
+                profile = cell.profiles[writer]
             if profile is not None and profile[0] == "values" and wait.own:
                 profile = None
-            if profile is None or (wait.own and cell.replaced):
+            if writer is None or profile is None or (wait.own and cell.replaced):
                 solver = shared.get(column)
                 if solver is None:
                     simple = (
@@ -115,7 +116,7 @@ def settle(program: Program) -> tuple[list, list[Wait]]:
 
 
 def _only_rise(cell: Cell, column: int) -> bool:
-    return all(u.value >= 0 for q, updates in cell.by.items() if q != column for u in updates)
+    return all((u.value or 0) >= 0 for q, updates in cell.by.items() if q != column for u in updates)
 
 
 class Tally:
@@ -145,7 +146,7 @@ class Tally:
         self.index = np.array(index, np.int64)
         self.weight = values[0] if len(set(values)) == 1 else 0
 
-    def begin(self, clocks) -> None:
+    def begin(self, clocks: Order) -> None:
         """A new pass: which updates come after a wait is judged by the clocks of the pass before."""
         self.first = clocks.first
         key = clocks.position[self.rows] if self.first else clocks.matrix[self.rows, self.column]
@@ -156,7 +157,7 @@ class Tally:
         self.known = 0
         self.known_of = np.zeros(len(self.writers), np.int64)
 
-    def solve(self, wait: Wait, clocks, _before) -> None:
+    def solve(self, wait: Wait, clocks: Order, before: np.ndarray) -> None:
         """Set the clock that the wait acquires and the updates it cannot do without."""
         wait.gain, wait.needs = None, {}
         need = wait.value - self.cell.start - own_sum(wait) - self.known

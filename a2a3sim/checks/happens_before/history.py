@@ -7,13 +7,17 @@ once. The history is bounded: a value for each cell, and the operations of one c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from a2a3sim.checks.happens_before.events import Cell
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import Cell, Line, Update
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["CellHistory", "HistoryState", "LastCall", "wrapped"]
+
+
+_Key: TypeAlias = tuple[object, int]  # of a cell: its memory object's key, byte offset
 
 
 def wrapped(value: int) -> int:
@@ -33,7 +37,7 @@ class CellHistory:
 
     value: int
     needed: int | None
-    writer: tuple[str, int] | None = None
+    writer: Line | None = None
 
 
 class LastCall(NamedTuple):
@@ -44,8 +48,8 @@ class LastCall(NamedTuple):
         cells: what was known of signal cells when it began.
     """
 
-    trace: object
-    cells: dict[tuple, CellHistory]
+    trace: Any
+    cells: dict[_Key, CellHistory]
 
 
 class HistoryState:
@@ -59,9 +63,9 @@ class HistoryState:
     def __init__(self) -> None:
         self.calls = 0
         self.last: LastCall | None = None
-        self._cells: dict[tuple, CellHistory] = {}
+        self._cells: dict[_Key, CellHistory] = {}
 
-    def reset(self, memories=None) -> None:
+    def reset(self, memories: Iterable[object] | None = None) -> None:
         """Fresh windows: forget all cells, or those of the memory objects with these keys."""
         self.last = None
         if memories is None:
@@ -70,26 +74,26 @@ class HistoryState:
             keys = set(memories)
             self._cells = {k: v for k, v in self._cells.items() if k[0] not in keys}
 
-    def get(self, memory_key, offset: int) -> CellHistory | None:
+    def get(self, memory_key: object, offset: int) -> CellHistory | None:
         """What is known of a cell; None if it is as fresh as its window."""
         return self._cells.get((memory_key, offset))
 
-    def load(self, program: Program) -> None:
+    def load(self, execution: Execution) -> None:
         """Give the cells of a new call the values that the last one left; that before, if it is part of the program."""
-        known_cells = self.last.cells if self.last is not None and program.has_old else self._cells
-        for cell in program.cells.values():
-            known = known_cells.get((program.memories[cell.memory].key, cell.offset))
+        known_cells = self.last.cells if self.last is not None and execution.has_old else self._cells
+        for cell in execution.cells.values():
+            known = known_cells.get((execution.memories[cell.memory].key, cell.offset))
             if known is not None:
                 cell.start, cell.carried = known.value, known.needed
                 if known.value != cell.fresh:
                     cell.origin = "launch"
-            found = None if cell.plain else program.source.found(cell)
+            found = None if cell.plain else execution.source.found(cell)
             if found is not None and found != cell.start:
                 # Bytes of the window that served as data before: no credits at all.
                 cell.start = cell.carried = found
                 cell.origin = "data"
 
-    def store(self, program: Program, trace=None) -> None:
+    def store(self, execution: Execution, trace: object = None) -> None:
         """Take over the values at the end of a call.
 
         Args:
@@ -97,8 +101,8 @@ class HistoryState:
         """
         self.calls += 1
         self.last = None if trace is None else LastCall(trace, dict(self._cells))
-        for cell in program.cells.values():
-            key = (program.memories[cell.memory].key, cell.offset)
+        for cell in execution.cells.values():
+            key = (execution.memories[cell.memory].key, cell.offset)
             updates = sorted(cell.updates(), key=lambda u: (u.when, u.index))
             known = self._cells.get(key)
             if not updates:
@@ -110,11 +114,11 @@ class HistoryState:
             self._cells[key] = CellHistory(
                 value,
                 _needed(cell, updates, value),
-                program.source.site(updates[-1].op) if program.source else None,
+                execution.source.site(updates[-1].op),
             )
 
 
-def final_value(cell: Cell, updates) -> int:
+def final_value(cell: Cell, updates: Iterable[Update]) -> int:
     """The value after updates in this order; an unknown plain write counts as 0."""
     value = cell.start
     for update in updates:
@@ -127,7 +131,7 @@ def _level(cell: Cell) -> int:
     return max(cell.level.values(), default=cell.fresh if cell.carried is None else cell.carried)
 
 
-def _needed(cell: Cell, updates, value: int) -> int | None:
+def _needed(cell: Cell, updates: list[Update], value: int) -> int | None:
     if cell.replaced or cell.plain:
         last = next((u for u in reversed(updates) if u.replaces), None)
         if last is None:
@@ -135,5 +139,5 @@ def _needed(cell: Cell, updates, value: int) -> int | None:
         needed = any(w.needs.get(last.column, -1) >= last.index for w in cell.waits)
         return value if needed else min(value, _level(cell))
     readers = {w.column for w in cell.waits}
-    taken = sum(u.value for u in updates if u.column in readers or u.value < 0)
+    taken = sum(v for u in updates if (v := u.value or 0) < 0 or u.column in readers)
     return _level(cell) + taken

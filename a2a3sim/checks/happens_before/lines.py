@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import TypeAlias
+
 from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.early_release import ref_of
-from a2a3sim.checks.happens_before.events import READ, Update
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.events import READ, Footprint, Line, Ref, Update
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import Folder
 from a2a3sim.checks.happens_before.lost_credit import unordered
-from a2a3sim.checks.happens_before.program import Program
 
 __all__ = ["report_line_shares"]
+
+_Place: TypeAlias = tuple[int, int]  # memory object, number of the 64-byte line in it
 
 _LINE = 64  # bytes that a Set or a scalar store writes back
 
 
-def report_line_shares(program: Program, clocks: Clocks, folder: Folder, builtin=()) -> None:
+def report_line_shares(
+    execution: Execution, clocks: Clocks, folder: Folder, builtin: Collection[Line] = ()
+) -> None:
     """Unordered writers of one line, of which one, a Set or a scalar store, writes the whole line back.
 
     Warnings; a note where both are a built-in collective's, whose callers cannot lay its cells out otherwise.
@@ -23,39 +30,41 @@ def report_line_shares(program: Program, clocks: Clocks, folder: Folder, builtin
     Args:
         builtin: lines at which built-in collectives are called.
     """
-    if program.scalar_writes or any(cell.replaced for cell in program.cells.values()):
-        _Lines(program, clocks, folder, builtin).report()
+    if execution.scalar_writes or any(cell.replaced for cell in execution.cells.values()):
+        _Lines(execution, clocks, folder, builtin).report()
 
 
 class _Lines:
     """The lines that somebody writes back whole, and all their writers."""
 
-    def __init__(self, program: Program, clocks: Clocks, folder: Folder, builtin) -> None:
-        self.program, self.clocks, self.folder, self.builtin = program, clocks, folder, builtin
-        self.updates: dict[tuple[int, int], dict[int, list[Update]]] = {}
-        self.scalars: dict[tuple[int, int], list[int]] = {}
-        self.stores: dict[tuple[int, int], list[int]] = {}
+    def __init__(
+        self, execution: Execution, clocks: Clocks, folder: Folder, builtin: Collection[Line]
+    ) -> None:
+        self.execution, self.clocks, self.folder, self.builtin = execution, clocks, folder, builtin
+        self.updates: dict[_Place, dict[int, list[Update]]] = {}
+        self.scalars: dict[_Place, list[int]] = {}
+        self.stores: dict[_Place, list[int]] = {}
         sets = set()
-        for cell in program.cells.values():
+        for cell in execution.cells.values():
             line = (cell.memory, cell.offset // _LINE)
             for update in cell.updates():
                 if not update.plain:
                     self.updates.setdefault(line, {}).setdefault(update.column, []).append(update)
                     if update.replaces:
                         sets.add(line)
-        for number in program.scalar_writes:
+        for number in execution.scalar_writes:
             region = self.region(number)
             self.scalars.setdefault((region.memory, region.offset // _LINE), []).append(number)
         self.whole = sorted(sets | set(self.scalars))
         memories = {memory for memory, _ in self.whole}
-        for number, kind in enumerate(program.access_kind):
+        for number, kind in enumerate(execution.access_kind):
             region = self.region(number)
             if kind != READ and region.memory in memories:
-                for line in sorted({n for row in range(region.rows) for n in _lines_of(region, row)}):
-                    self.stores.setdefault((region.memory, line), []).append(number)
+                for k in sorted({n for row in range(region.rows) for n in _lines_of(region, row)}):
+                    self.stores.setdefault((region.memory, k), []).append(number)
 
-    def region(self, number: int):
-        return self.program.regions[self.program.access_region[number]]
+    def region(self, number: int) -> Footprint:
+        return self.execution.regions[self.execution.access_region[number]]
 
     def report(self) -> None:
         for line in self.whole:
@@ -69,7 +78,7 @@ class _Lines:
             for number in self.scalars.get(line, ()):
                 self._scalar_store(line, number)
 
-    def _set(self, line, column: int, update: Update) -> None:
+    def _set(self, line: _Place, column: int, update: Update) -> None:
         """A Set against the updates of other cells of its line, and the stores to its other bytes."""
         for q, others in self.updates[line].items():
             if q == column:
@@ -81,27 +90,27 @@ class _Lines:
                     break
         for number in self.stores.get(line, ()):
             if not self._covers(number, update.cell.offset) and self._apart(update, number):
-                self._share(line, ref_of(update), _access_ref(self.program, number), "set")
+                self._share(line, ref_of(update), self.execution.ref(number), "set")
 
-    def _scalar_store(self, line, number: int) -> None:
+    def _scalar_store(self, line: _Place, number: int) -> None:
         """A scalar store against the other stores to its line and the Adds to cells there."""
-        program, matrix, segment_of = self.program, self.clocks.matrix, self.clocks.segment_of
+        execution, matrix, segment_of = self.execution, self.clocks.matrix, self.clocks.segment_of
         mine, row, offset = (
-            _access_ref(program, number),
-            program.access_row[number],
+            execution.ref(number),
+            execution.access_row[number],
             self.region(number).offset,
         )
         scalars = set(self.scalars[line])
         for other in self.stores[line]:
-            its = program.access_row[other]
+            its = execution.access_row[other]
             if (
-                program.access_thread[other] != program.access_thread[number]
+                execution.access_thread[other] != execution.access_thread[number]
                 and not (other in scalars and other < number)
                 and not self._covers(other, offset)
-                and matrix[its, program.column_of[row]] < segment_of[row]
-                and matrix[row, program.column_of[its]] < segment_of[its]
+                and matrix[its, execution.column_of[row]] < segment_of[row]
+                and matrix[row, execution.column_of[its]] < segment_of[its]
             ):
-                self._share(line, mine, _access_ref(program, other), "scalar store")
+                self._share(line, mine, execution.ref(other), "scalar store")
         for updates in self.updates.get(line, {}).values():
             for update in updates:
                 if not update.replaces and update.cell.offset != offset and self._apart(update, number):
@@ -115,16 +124,16 @@ class _Lines:
 
     def _apart(self, update: Update, number: int) -> bool:
         """Is nothing known of the order of an update and an access?"""
-        program, matrix = self.program, self.clocks.matrix
-        row = program.access_row[number]
-        column = program.column_of[row]
+        execution, matrix = self.execution, self.clocks.matrix
+        row = execution.access_row[number]
+        column = execution.column_of[row]
         return (
-            update.thread.index != program.access_thread[number]
-            and matrix[update.row, column] < program.segment_of[row]
+            update.thread.index != execution.access_thread[number]
+            and matrix[update.row, column] < execution.segment_of[row]
             and not self.clocks.applied.before(update, matrix[row])
         )
 
-    def _share(self, line, mine: Ref, other: Ref, subtype: str) -> None:
+    def _share(self, line: _Place, mine: Ref, other: Ref, subtype: str) -> None:
         memory, start = line[0], line[1] * _LINE
         refs = tuple(sorted((mine, other), key=lambda r: (self.folder.site(r.op), r)))
         given = all(self.folder.site(r.op) in self.builtin for r in refs)
@@ -141,11 +150,6 @@ class _Lines:
         )
 
 
-def _lines_of(region, row: int) -> range:
+def _lines_of(region: Footprint, row: int) -> range:
     begin = region.offset + row * region.stride
     return range(begin // _LINE, (begin + region.row_bytes - 1) // _LINE + 1)
-
-
-def _access_ref(program: Program, number: int) -> Ref:
-    thread = program.threads[program.access_thread[number]]
-    return Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])

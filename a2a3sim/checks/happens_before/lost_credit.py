@@ -10,11 +10,12 @@ from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.early_release import ref_of
 from a2a3sim.checks.happens_before.epochs import Epoch, Epochs
-from a2a3sim.checks.happens_before.events import Cell, Update, Wait
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.events import Cell, Ref, Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
+from a2a3sim.checks.happens_before.findings import Folder, Severity
 from a2a3sim.checks.happens_before.guarantee import own_sum
 from a2a3sim.checks.happens_before.plain import PlainAccess
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.summary import Message, Summary
 
 __all__ = ["report_cell_races", "report_lost_credits", "unordered"]
 
@@ -27,20 +28,20 @@ def unordered(clocks: Clocks, update: Update, others: list[Update]) -> list[Upda
     return others[low:high]
 
 
-def report_lost_credits(program: Program, clocks: Clocks, folder: Folder) -> set[int]:
+def report_lost_credits(execution: Execution, clocks: Clocks, folder: Folder) -> set[int]:
     """Sets and plain writes against other updates; Sets, negative adds and overshoot against waits.
 
     Returns:
         The ids of cells whose value depends on the schedule.
     """
     undefined = set()
-    for cell in program.cells.values():
+    for cell in execution.cells.values():
         if (cell.replaced or cell.plain) and _against_updates(cell, clocks, folder):
             undefined.add(id(cell))
     for solver in clocks.solvers:
         if isinstance(solver, Epochs):
             _against_waits(solver, clocks, folder)
-    for waits in program.waits_of:
+    for waits in execution.waits_of:
         for wait in waits:
             if wait.equal and not isinstance(wait.solver, Epochs):
                 _simple_overshoot(wait, clocks, folder)
@@ -63,7 +64,7 @@ def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> bool:
                         continue  # met from the other side
                     if update.plain and other.plain:
                         continue  # a race between accesses
-                    refs = (ref_of(update), ref_of(other))
+                    refs: tuple[Ref, ...] = (ref_of(update), ref_of(other))
                     if other.replaces:
                         refs = tuple(sorted(refs, key=lambda r: (folder.site(r.op), r)))
                     _add(
@@ -77,9 +78,17 @@ def _against_updates(cell: Cell, clocks: Clocks, folder: Folder) -> bool:
     return undefined
 
 
-def _add(folder, severity, subtype, refs, cell, text, kind="lost-credit") -> None:
+def _add(
+    folder: Folder,
+    severity: Severity,
+    subtype: str | None,
+    refs: tuple[Ref, ...],
+    cell: Cell,
+    message: Message,
+    kind: str = "lost-credit",
+) -> None:
     at = cell.offset // 4
-    folder.add(kind, severity, subtype, refs, cell.memory, at, at + 1, "cells", text)
+    folder.add(kind, severity, subtype, refs, cell.memory, at, at + 1, "cells", message)
 
 
 def _against_waits(solver: Epochs, clocks: Clocks, folder: Folder) -> None:
@@ -92,7 +101,7 @@ def _against_waits(solver: Epochs, clocks: Clocks, folder: Folder) -> None:
         if not epochs:
             continue  # unordered Sets: reported as such
         final = epochs[-1].total()
-        if final is None or any(epoch.base is None for epoch in epochs):
+        if final is None or any(epoch.total() is None for epoch in epochs):
             continue
         if wait.equal:
             if final != wait.value and (wait.done or _can_hold(epochs, wait)):
@@ -124,11 +133,12 @@ def _can_hold(epochs: list[Epoch], wait: Wait) -> bool:
 
 def _range(epoch: Epoch, without: int | None = None) -> tuple[int, int]:
     """Least and greatest value while any of the adds (but those of one writer) are applied."""
+    assert epoch.base is not None, "an unknown base is sorted out before"
     low = high = epoch.base
     for q, updates in epoch.rest.items():
         if q == without:
             continue
-        sums = np.cumsum([0] + [u.value for u in updates])
+        sums = np.cumsum([0] + [u.value or 0 for u in updates])
         low += int(sums.min())
         high += int(sums.max())
     return low, high
@@ -139,15 +149,17 @@ def _can_fall(epochs: list[Epoch], wait: Wait) -> Update | None:
     held = False
     for epoch in epochs:
         opening = epoch.opening
-        if held and opening is not None and epoch.base < wait.value and opening.column != wait.column:
+        below = epoch.base is not None and epoch.base < wait.value
+        if held and opening is not None and below and opening.column != wait.column:
             return opening
         for q, updates in sorted(epoch.rest.items()):
             low, high = _range(epoch, q)
             reached = 0
             for update in updates:
-                if update.value < 0 and high + reached >= wait.value > low + reached + update.value:
+                step = update.value or 0
+                if step < 0 and high + reached >= wait.value > low + reached + step:
                     return update
-                reached += update.value
+                reached += step
         held = held or _range(epoch)[1] >= wait.value
     return None
 
@@ -170,8 +182,9 @@ def _simple_overshoot(wait: Wait, clocks: Clocks, folder: Folder) -> None:
         if q == column:
             continue
         for update in updates[: bisect_left(updates, post, key=lambda u: matrix[u.row, column])]:
-            value = update.value if update.replaces else value + update.value
-            if update.value and (late is None or (update.index, update.column) > (late.index, late.column)):
+            step = update.value or 0
+            value = step if update.replaces else value + step
+            if step and (late is None or (update.index, update.column) > (late.index, late.column)):
                 late = update
     # A wait that never ended may simply lack a notify; then the deadlock report says so.
     if value != wait.value and late is not None and (wait.done or low <= wait.value < value):
@@ -179,24 +192,24 @@ def _simple_overshoot(wait: Wait, clocks: Clocks, folder: Folder) -> None:
 
 
 def _overshot(folder: Folder, wait: Wait, late: Update, final: int) -> None:
-    def told(t):
-        return messages.overshoot(t, wait.value, final)
+    def message(summary: Summary) -> tuple[str, str]:
+        return messages.overshoot(summary, wait.value, final)
 
-    _add(folder, "error", None, (ref_of(wait), ref_of(late)), wait.cell, told, "overshoot")
+    _add(folder, "error", None, (ref_of(wait), ref_of(late)), wait.cell, message, "overshoot")
 
 
 # ---- plain accesses to cells against updates --------------------------------------------------------
 
 
-def report_cell_races(program: Program, clocks: Clocks, folder: Folder, plain: list[PlainAccess]) -> None:
+def report_cell_races(execution: Execution, clocks: Clocks, folder: Folder, plain: list[PlainAccess]) -> None:
     """Plain reads and writes of a cell's bytes that are not ordered with a notify of another core."""
     matrix, segment_of = clocks.matrix, clocks.segment_of
     for access in plain:
         if access.update is not None and not access.update.replaces:
             continue  # an atomic add commutes with notifies
-        cell, row = access.cell, program.access_row[access.number]
-        thread = program.threads[program.access_thread[access.number]]
-        column, segment, index = program.column_of[row], segment_of[row], program.access_index[access.number]
+        cell, row = access.cell, execution.access_row[access.number]
+        thread = execution.threads[execution.access_thread[access.number]]
+        column, segment = execution.column_of[row], segment_of[row]
         clock = matrix[row]
         for updates in cell.by.values():
             others = [u for u in updates if not u.plain and u.thread is not thread]
@@ -207,11 +220,11 @@ def report_cell_races(program: Program, clocks: Clocks, folder: Folder, plain: l
             low = bisect_left(others, True, key=lambda u: not clocks.applied.before(u, clock))
             high = bisect_left(others, True, low, key=lambda u: matrix[u.row, column] >= segment)
             for update in others[low:high]:
-                mine = Ref(thread.rank, thread.index, index, program.access_op[access.number])
+                mine = execution.ref(access.number)
                 write = access.update is not None
                 subtype = "WAW"
                 if not write:
-                    subtype = "RAW" if update.when <= program.source.when(mine.op, False) else "WAR"
+                    subtype = "RAW" if update.when <= execution.source.when(mine.op, False) else "WAR"
                 folder.add(
                     "race",
                     "error",

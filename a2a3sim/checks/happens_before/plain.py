@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from a2a3sim.checks.happens_before.events import ADD, READ, Cell, Region, Update
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import ADD, READ, Cell, Footprint, Update
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["PlainAccess", "mark_plain_accesses"]
 
@@ -25,27 +25,27 @@ class PlainAccess:
         self.update = update
 
 
-def mark_plain_accesses(program: Program) -> list[PlainAccess]:
+def mark_plain_accesses(execution: Execution) -> list[PlainAccess]:
     """Enter plain writes into the histories of the cells they touch; return all plain accesses to cells."""
     of_memory: dict[int, list[int]] = {}
-    for memory, offset in program.cells:
+    for memory, offset in execution.cells:
         of_memory.setdefault(memory, []).append(offset)
     touched: dict[int, list[Cell]] = {}
-    for number, region in enumerate(program.regions):
+    for number, region in enumerate(execution.regions):
         offsets = of_memory.get(region.memory)
         if offsets:
-            cells = [program.cells[region.memory, o] for o in sorted(offsets) if _touches(region, o)]
+            cells = [execution.cells[region.memory, o] for o in sorted(offsets) if _touches(region, o)]
             if cells:
                 touched[number] = cells
     if not touched:
         return []
     found = []
-    for number, region in enumerate(program.access_region):
-        for cell in touched.get(region, ()):
-            kind = program.access_kind[number]
+    for number, touching in enumerate(execution.access_region):
+        for cell in touched.get(touching, ()):
+            kind = execution.access_kind[number]
             update = None
             if kind != READ:
-                update = _entered(program, cell, number, kind)
+                update = _entered(execution, cell, number, kind)
             found.append(PlainAccess(number, cell, update))
     for cell in {id(p.cell): p.cell for p in found if p.update is not None}.values():
         for updates in cell.by.values():
@@ -55,27 +55,27 @@ def mark_plain_accesses(program: Program) -> list[PlainAccess]:
     return found
 
 
-def _entered(program: Program, cell: Cell, number: int, kind: int) -> Update:
-    thread = program.threads[program.access_thread[number]]
-    op = program.access_op[number]
+def _entered(execution: Execution, cell: Cell, number: int, kind: int) -> Update:
+    thread = execution.threads[execution.access_thread[number]]
+    op = execution.access_op[number]
     update = Update(
         cell,
         thread,
-        program.access_row[number],
-        program.access_index[number],
-        program.source.written(op, cell) if kind != ADD else None,
+        execution.access_row[number],
+        execution.access_index[number],
+        execution.source.written(op, cell) if kind != ADD else None,
         kind != ADD,
         op,
-        program.source.when(op, True),
+        execution.source.when(op, True),
         plain=True,
     )
-    update.column = program.column_of[update.row]  # with explicit fences that of its pipe
+    update.column = execution.column_of[update.row]  # with explicit fences that of its pipe
     cell.by.setdefault(update.column, []).append(update)
     cell.plain = True
     return update
 
 
-def _touches(region: Region, offset: int) -> bool:
+def _touches(region: Footprint, offset: int) -> bool:
     if offset + 4 <= region.offset:
         return False
     row = min(max(offset - region.offset, 0) // region.stride, region.rows - 1)

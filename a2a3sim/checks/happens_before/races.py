@@ -7,11 +7,13 @@ happens before another is one comparison: the later one's clock at the earlier o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from a2a3sim.checks.happens_before.clocks import Clocks
 from a2a3sim.checks.happens_before.events import ADD, READ
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.happens_before.regions import overlapping, ragged
 
 __all__ = ["Accesses", "data_races"]
@@ -24,32 +26,33 @@ _BLOCK = 512
 class Accesses:
     """All accesses of a program as arrays, and the test whether two are ordered."""
 
-    def __init__(self, program: Program, clocks: Clocks) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, clocks: Clocks) -> None:
+        self.execution = execution
         self.clocks = clocks
-        self.region = np.array(program.access_region, np.int64)
-        self.row = np.array(program.access_row, np.int64)
-        self.kind = np.array(program.access_kind, np.int8)
-        self.thread = np.array(program.access_thread, np.int64)
+        self.region = np.array(execution.access_region, np.int64)
+        self.row = np.array(execution.access_row, np.int64)
+        self.kind = np.array(execution.access_kind, np.int8)
+        self.thread = np.array(execution.access_thread, np.int64)
         self.column = clocks.column_of[self.row]
-        self.segment = np.array(program.segment_of, np.int64)[self.row]
+        self.segment = np.array(execution.segment_of, np.int64)[self.row]
         self.position = clocks.position[self.row]
-        self.regions = np.array(program.regions, np.int64).reshape(-1, 5)
+        self.regions = np.array(execution.regions, np.int64).reshape(-1, 5)
         self.memory = self.regions[self.region, 0] if len(self.region) else np.zeros(0, np.int64)
-        if program.explicit:
-            self.device = np.array([t.device for t in program.threads])[self.thread]
-            self.owner = np.array([m.device for m in program.memories])[self.memory]
-            self.stores = self.column >= program.scalar_columns
-            self.stores &= (self.column - program.scalar_columns) % 3 == 2
+        if execution.explicit:
+            self.device = np.array([t.device for t in execution.threads])[self.thread]
+            self.owner = np.array([m.device for m in execution.memories])[self.memory]
+            self.stores = self.column >= execution.scalar_columns
+            self.stores &= (self.column - execution.scalar_columns) % 3 == 2
 
     def before(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Element-wise: does access a[k] happen before access b[k]?"""
         column = self.column[a]
-        if self.program.explicit:
+        if self.execution.explicit:
             # A drained store is known to readers of its own device, which use its other component.
             near = self.stores[a] & (self.device[a] == self.device[b]) & (self.owner[a] == self.device[a])
             column = column - near
-        return self.clocks.matrix[self.row[b], column] >= self.segment[a]
+        found: np.ndarray = self.clocks.matrix[self.row[b], column] >= self.segment[a]
+        return found
 
     def racing(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Element-wise: do the accesses conflict without being ordered?"""
@@ -57,15 +60,17 @@ class Accesses:
         conflict = (ka != kb) | ((ka != READ) & (ka != ADD))
         conflict &= (ka != READ) | (kb != READ)
         conflict &= self.thread[a] != self.thread[b]
-        k = np.flatnonzero(conflict)
+        k: np.ndarray = np.flatnonzero(conflict)
         if not len(k):
             return k
-        if self.program.explicit:
-            return k[~(self.before(a[k], b[k]) | self.before(b[k], a[k]))]
+        if self.execution.explicit:
+            k = k[~(self.before(a[k], b[k]) | self.before(b[k], a[k]))]
+            return k
         # The walk is a possible schedule, so only what comes first in it can happen before the other.
         swap = self.position[a[k]] > self.position[b[k]]
         early, late = np.where(swap, b[k], a[k]), np.where(swap, a[k], b[k])
-        return k[~self.before(early, late)]
+        k = k[~self.before(early, late)]
+        return k
 
 
 def _shared(accesses: Accesses) -> np.ndarray:
@@ -81,7 +86,7 @@ def _shared(accesses: Accesses) -> np.ndarray:
     return np.flatnonzero((written & (low < high))[memory])
 
 
-def data_races(accesses: Accesses):
+def data_races(accesses: Accesses) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield arrays (a, b) of racing pairs of accesses."""
     chosen = _shared(accesses)
     if not len(chosen):
@@ -107,13 +112,19 @@ def data_races(accesses: Accesses):
     p, q = p[~long], q[~long]
     own = p == q
     # Writes of one against everything of the other, then its reads against the other's writes.
-    jobs = ((writes, write_begin, write_count, p, chosen, begin, count, q),)
-    jobs += ((writes, write_begin, write_count, q[~own], chosen, begin, count, p[~own]),)
-    for xs, xb, xc, xr, ys, yb, yc, yr in jobs:
-        yield from _compare(accesses, xs, xb[xr], xc[xr], ys, yb[yr], yc[yr])
+    for x, y in ((p, q), (q[~own], p[~own])):
+        yield from _compare(accesses, writes, write_begin[x], write_count[x], chosen, begin[y], count[y])
 
 
-def _compare(accesses, xs, xb, xc, ys, yb, yc):
+def _compare(
+    accesses: Accesses,
+    xs: np.ndarray,
+    xb: np.ndarray,
+    xc: np.ndarray,
+    ys: np.ndarray,
+    yb: np.ndarray,
+    yc: np.ndarray,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Every x of a region against every y of its partner, in batches."""
     size = xc * yc
     bounds = np.searchsorted(np.cumsum(size), np.arange(_BATCH, int(size.sum()) + _BATCH, _BATCH))
@@ -138,7 +149,9 @@ def _compare(accesses, xs, xb, xc, ys, yb, yc):
                 yield a[once], b[once]
 
 
-def _walk_history(accesses: Accesses, one: np.ndarray, other: np.ndarray | None):
+def _walk_history(
+    accesses: Accesses, one: np.ndarray, other: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """A long history in the order of the walk; what happens before all that is to come is dropped."""
     items = one if other is None else np.concatenate((one, other))
     tag = np.zeros(len(items), bool)
@@ -170,8 +183,9 @@ def _floor(accesses: Accesses, position: int) -> np.ndarray:
     """What every thread that still goes on at a point of the walk knows from there on."""
     clocks = accesses.clocks
     rows = []
-    for mine in clocks.program.rows_of:
+    for mine in clocks.execution.rows_of:
         k = np.searchsorted(clocks.position[mine], position) if mine else 0
         if k < len(mine):
             rows.append(mine[k])
-    return clocks.matrix[rows].min(axis=0)
+    floor: np.ndarray = clocks.matrix[rows].min(axis=0)
+    return floor

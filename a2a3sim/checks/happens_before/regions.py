@@ -14,7 +14,8 @@ def ragged(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     ends = np.cumsum(counts)
     if not len(ends) or not ends[-1]:
         return np.zeros(0, np.int64)
-    return np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+    numbers: np.ndarray = np.arange(ends[-1]) + np.repeat(starts - (ends - counts), counts)
+    return numbers
 
 
 def overlapping(regions: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +65,8 @@ def _rectangles_meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
         here = (right < p[k, 3]) & (down < p[k, 2])
         wraps = (right + q[k, 3] > p[k, 4]) & (down + 1 < p[k, 2])
         meet[k] = here | wraps
-    for k in np.flatnonzero(~one & ~same):
-        meet[k] = _row_by_row(p[k], q[k])
+    for n in np.flatnonzero(~one & ~same):
+        meet[n] = _row_by_row(p[n], q[n])
     return meet
 
 

@@ -5,46 +5,46 @@ Any order that some schedule could have produced will do. The verdict does not d
 
 from __future__ import annotations
 
-from a2a3sim.checks.happens_before.events import Wait
-from a2a3sim.checks.happens_before.program import Program
+from a2a3sim.checks.happens_before.events import Update, Wait
+from a2a3sim.checks.happens_before.execution import Execution
 
 __all__ = ["sources_of", "walk"]
 
 
-def sources_of(program: Program, row: int) -> tuple[list[int], list[Wait]]:
+def sources_of(execution: Execution, row: int) -> tuple[list[int], list[Wait]]:
     """The segments whose clocks a segment acquires, and the waits before it that need clocks to tell."""
     sources: list[int] = []
     open_waits: list[Wait] = []
-    for acquired in program.acquires_of[row]:
-        if type(acquired) is Wait:
+    for acquired in execution.acquires_of[row]:
+        if isinstance(acquired, Wait):
             if acquired.source >= 0:
                 sources.append(acquired.source)
             elif acquired.solver is not None:
                 open_waits.append(acquired)
-        elif type(acquired) is int:
+        elif isinstance(acquired, int):
             sources.append(acquired)
         else:
             sources.extend(acquired)
     return sources, open_waits
 
 
-class _Walk:
+class _Scheduler:
     """Threads run as far as they can; one that cannot go on is woken by what it lacks."""
 
-    def __init__(self, program: Program, plan: list) -> None:
-        self.program = program
+    def __init__(self, execution: Execution, plan: list[tuple[list[int], list[Wait]]]) -> None:
+        self.execution = execution
         self.plan = plan
         self.position = [-1] * len(plan)
         self.order: list[int] = []
-        self.next = [0] * program.columns
+        self.next = [0] * execution.columns
         self.on_row: dict[int, list[int]] = {}
         self.on_cell: dict[int, list[int]] = {}
         self.forced = False
         self.sums: dict[int, int] = {}  # cells with solvers: sum of the updates walked so far
-        self.updates: dict[int, list] = {}  # row -> updates of such cells
-        self.applied: dict[int, list] = {}  # cells with Sets: updates in the observed order
-        self.seen: dict[tuple, int] = {}
-        for waits in program.waits_of:
+        self.updates: dict[int, list[Update]] = {}  # row -> updates of such cells
+        self.applied: dict[int, list[Update]] = {}  # cells with Sets: updates in the observed order
+        self.seen: dict[tuple[int, int], int] = {}
+        for waits in execution.waits_of:
             for wait in waits:
                 cell = wait.cell
                 if wait.solver is None or id(cell) in self.sums:
@@ -55,7 +55,7 @@ class _Walk:
                 self.applied[id(cell)] = sorted(cell.updates(), key=lambda u: (u.when, u.index))
 
     def run(self) -> tuple[list[int], list[int]]:
-        ready = list(range(self.program.columns))[::-1]
+        ready = list(range(self.execution.columns))[::-1]
         total = len(self.plan)
         while len(self.order) < total:
             while ready:
@@ -64,7 +64,7 @@ class _Walk:
                 # Only ties in the observed times can hold everybody up: let the earliest pass.
                 self.forced = True
                 waiting = [
-                    c for c in range(self.program.columns) if self.next[c] < len(self.program.rows_of[c])
+                    c for c in range(self.execution.columns) if self.next[c] < len(self.execution.rows_of[c])
                 ]
                 self.advance(min(waiting, key=self._time), ready)
                 self.forced = False
@@ -72,12 +72,12 @@ class _Walk:
         return self.order, self.position
 
     def _time(self, column: int) -> tuple[int, int]:
-        row = self.program.rows_of[column][self.next[column]]
-        whens = [a.when for a in self.program.acquires_of[row] if type(a) is Wait]
+        row = self.execution.rows_of[column][self.next[column]]
+        whens = [a.when for a in self.execution.acquires_of[row] if isinstance(a, Wait)]
         return (max(whens, default=0), column)
 
     def advance(self, column: int, ready: list[int]) -> None:
-        rows = self.program.rows_of[column]
+        rows = self.execution.rows_of[column]
         while self.next[column] < len(rows):
             row = rows[self.next[column]]
             if not self._free(row, column) and not self.forced:
@@ -107,7 +107,7 @@ class _Walk:
             if not wait.done:
                 continue
             cell = wait.cell
-            if wait.solver.by_sum:
+            if wait.solver is not None and wait.solver.by_sum:
                 if self.sums[id(cell)] < wait.value:
                     self.on_cell.setdefault(id(cell), []).append(column)
                     return False
@@ -125,10 +125,10 @@ class _Walk:
         return True
 
 
-def walk(program: Program, plan: list) -> tuple[list[int], list[int]]:
+def walk(execution: Execution, plan: list[tuple[list[int], list[Wait]]]) -> tuple[list[int], list[int]]:
     """All segments in a possible order, and the place of each in it.
 
     Args:
         plan: per segment, what `sources_of` gives.
     """
-    return _Walk(program, plan).run()
+    return _Scheduler(execution, plan).run()

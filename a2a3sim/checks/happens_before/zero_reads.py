@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from a2a3sim.checks.happens_before import messages
 from a2a3sim.checks.happens_before.events import READ
-from a2a3sim.checks.happens_before.findings import Folder, Ref
+from a2a3sim.checks.happens_before.findings import Folder
 from a2a3sim.checks.happens_before.races import Accesses
 
 __all__ = ["report_zero_reads"]
@@ -14,9 +16,9 @@ __all__ = ["report_zero_reads"]
 
 def report_zero_reads(folder: Folder, accesses: Accesses) -> None:
     """Notes. Windows with signal cells are left out, they start at zero by contract."""
-    program = accesses.program
-    signals = {memory for memory, _ in program.cells}
-    chosen = np.array([m.window and k not in signals for k, m in enumerate(program.memories)], bool)
+    execution = accesses.execution
+    signals = {memory for memory, _ in execution.cells}
+    chosen = np.array([m.window and k not in signals for k, m in enumerate(execution.memories)], bool)
     if not len(accesses.row) or not chosen.any():
         return
     order = np.argsort(accesses.memory, kind="stable")
@@ -51,7 +53,7 @@ def _of_memory(folder: Folder, accesses: Accesses, group: np.ndarray) -> None:
             _report(folder, accesses, mine, name)
 
 
-def _first_reads(accesses: Accesses, reads: np.ndarray):
+def _first_reads(accesses: Accesses, reads: np.ndarray) -> Iterator[tuple[int, int]]:
     """Of each thread the first read of each region."""
     names = np.stack((accesses.region[reads], accesses.thread[reads]))
     order = np.lexsort((accesses.position[reads], names[1], names[0]))
@@ -61,12 +63,12 @@ def _first_reads(accesses: Accesses, reads: np.ndarray):
 
 
 def _report(folder: Folder, accesses: Accesses, number: int, name: int) -> None:
-    program = accesses.program
-    thread = program.threads[program.access_thread[number]]
-    memory, offset, rows, row_bytes, stride = program.regions[name]
-    ref = Ref(thread.rank, thread.index, program.access_index[number], program.access_op[number])
+    execution = accesses.execution
+    memory, offset, rows, row_bytes, stride = execution.regions[name]
     place = memory, offset, offset + (rows - 1) * stride + row_bytes, "bytes"
-    folder.add("uninitialised", "note", "zero-filled window", (ref,), *place, messages.zero_read)
+    folder.add(
+        "uninitialised", "note", "zero-filled window", (execution.ref(number),), *place, messages.zero_read
+    )
 
 
 class _Cover:

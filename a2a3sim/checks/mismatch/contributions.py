@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -70,7 +71,7 @@ def share(found: dict[str, Contributions]) -> float:
     return sum(int(c.known.sum()) for c in found.values()) / written if written else 1.0
 
 
-def predict(c: Contributions, values, combine: str = "sum") -> np.ndarray:
+def predict(c: Contributions, values: Sequence[np.ndarray], combine: str = "sum") -> np.ndarray:
     """What stands in each element if the sources hold ``values``; NaN where unknown elements contribute."""
     result = c.constant.copy()
     for k, value in enumerate(values):

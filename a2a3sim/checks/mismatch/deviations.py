@@ -77,7 +77,8 @@ def differs(result: Result, law: Law) -> np.ndarray:
     """Which elements are not as the law asks, [rank, element]."""
     off = ~np.isclose(result.counts, law.counts, rtol=1e-3, atol=1e-6)
     moved = (result.counts != 0) & (law.counts != 0) & (result.index != law.index)
-    return (off.any(axis=2) | moved.any(axis=2) | ~result.written) & law.holds
+    bad: np.ndarray = (off.any(axis=2) | moved.any(axis=2) | ~result.written) & law.holds
+    return bad
 
 
 def own_blocks_only(result: Result, law: Law) -> bool:
@@ -189,20 +190,20 @@ class _Reader:
         if len(own) == 1 and index[own[0]] == MIXED and np.count_nonzero(got) == 1 < np.count_nonzero(wanted):
             return f"{got[own[0]]:.4g} of the rank's own elements are added up instead of one of each rank"
         parts = []
-        missing = [k for k in np.flatnonzero((got == 0) & (wanted != 0))]
+        missing = np.flatnonzero((got == 0) & (wanted != 0)).tolist()
         if missing:
             text = f"contribution{'s' if len(missing) > 1 else ''} of {self._who(missing)} missing"
             if result.fresh[q, first]:
                 text += " (memory that nobody had written was added instead)"
             parts.append(text)
-        often: dict[tuple, list] = {}
-        for k in np.flatnonzero((got != 0) & ~np.isclose(got, wanted, rtol=1e-3)):
+        often: dict[tuple[float, float, bool], list[int]] = {}
+        for k in np.flatnonzero((got != 0) & ~np.isclose(got, wanted, rtol=1e-3)).tolist():
             often.setdefault((float(got[k]), float(wanted[k]), bool(index[k] == MIXED)), []).append(k)
         for (count, due, mixed), who in often.items():
             parts.append(self._counted(who, count, due, mixed))
         other = np.flatnonzero((got != 0) & np.isclose(got, wanted, rtol=1e-3) & (index != right))
-        moved: dict[tuple, list] = {}
-        for k in other:
+        moved: dict[tuple[int, int], list[int]] = {}
+        for k in other.tolist():
             moved.setdefault((int(index[k]), int(right[k])), []).append(k)
         for (held, due), who in moved.items():
             if held == MIXED:
@@ -216,7 +217,7 @@ class _Reader:
                 )
         return "; ".join(parts) or "other contributions than it should have"
 
-    def _counted(self, who: list, count: float, due: float, mixed: bool) -> str:
+    def _counted(self, who: list[int], count: float, due: float, mixed: bool) -> str:
         subject = f"contribution{'s' if len(who) > 1 else ''} of {self._who(who)}"
         if mixed:
             return f"{self._who(who)} counted {count:.4g} times, with different elements"
@@ -280,7 +281,7 @@ def folded(found: Sequence[Deviation], places: Places) -> list[str]:
         else:
             merged.append(d)
     lines = []
-    groups: dict[tuple, list[int]] = {}
+    groups: dict[tuple[int, int, str], list[int]] = {}
     alike = _by_own_block(merged, places)
     for d in merged:
         if d.what in alike:

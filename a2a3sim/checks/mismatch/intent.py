@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -42,7 +43,7 @@ def intended(
     at = np.searchsorted(result.elements, thin.elements)
     few = list(candidates(thin, provenance.sources))
 
-    def obeyed(make, law: Law | None, factor: float, offsets: bool) -> Law | None:
+    def obeyed(make: Callable[[], Law | None], law: Law | None, factor: float, offsets: bool) -> Law | None:
         """The law in full if the golden obeys it, first on a few elements."""
         if law is None or not law.holds.all():
             return None
@@ -82,7 +83,13 @@ def _factors(result: Result) -> list[float]:
     return list(dict.fromkeys([1.0, float(kinds[number.argmax()]), 1.0 / len(result.ranks)]))
 
 
-def _likely(result: Result, provenance: Provenance, known: list, factors: list[float], among) -> Law | None:
+def _likely(
+    result: Result,
+    provenance: Provenance,
+    known: list[Callable[[], Law]],
+    factors: list[float],
+    among: np.ndarray,
+) -> Law | None:
     """The law that is nearest to the result; of two that fit equally well the one named first."""
     thin = result.thinned(_THIN)
     at = np.searchsorted(result.elements, thin.elements)
@@ -128,7 +135,8 @@ def rounding_room(law: Law, values: list[np.ndarray], golden: np.ndarray, unit: 
         held = np.abs(value)[np.maximum(law.index[..., k], 0) % len(value)] * np.abs(law.counts[..., k])
         sizes += np.where(law.index[..., k] >= 0, held, 0)
     terms = np.maximum((law.counts != 0).sum(axis=2), 1)
-    return 2 * sizes * terms * unit / (1 - terms * unit) + 2 * unit * np.abs(golden)
+    room: np.ndarray = 2 * sizes * terms * unit / (1 - terms * unit) + 2 * unit * np.abs(golden)
+    return room
 
 
 def _reproducing(

@@ -61,7 +61,12 @@ class _Maker:
         self.name = name
 
     def law(
-        self, name: str, words: str, who: Callable, which: Callable, holds: Callable | None = None
+        self,
+        name: str,
+        words: str,
+        who: Callable[[int, int, np.ndarray], np.ndarray | bool],
+        which: Callable[[int, int, np.ndarray], np.ndarray],
+        holds: Callable[[int, np.ndarray], np.ndarray] | None = None,
     ) -> Law:
         """A law by three questions about the elements ``j`` of rank q and the rank r.
 
@@ -127,11 +132,11 @@ class _Maker:
             )
 
 
-def _always(q, r, j) -> bool:
+def _always(q: int, r: int, j: np.ndarray) -> bool:
     return True
 
 
-def _same(q, r, j) -> np.ndarray:
+def _same(q: int, r: int, j: np.ndarray) -> np.ndarray:
     return j
 
 
@@ -177,7 +182,7 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
     back = np.argsort(order, axis=1)[:, None, :]
     law_counts, law_index = np.take_along_axis(wanted, back, axis=2), np.take_along_axis(where, back, axis=2)
     sizes = np.array([s.size for s in sources])
-    holds = ((law_index < sizes) & (law_index >= NONE)).all(axis=2)
+    holds: np.ndarray = ((law_index < sizes) & (law_index >= NONE)).all(axis=2)
     return Law("", _described(counts[q, e], names, p), law_counts, law_index.astype(np.int32), holds)
 
 
@@ -216,4 +221,5 @@ def hashed(counts: np.ndarray, index: np.ndarray) -> np.ndarray:
     scaled = np.rint(counts * 1024.0).astype(np.int64).view(np.uint64)
     where = np.where(counts != 0, index, NONE).astype(np.int64).view(np.uint64)
     with np.errstate(all="ignore"):
-        return (scaled * one).sum(axis=-1, dtype=np.uint64) ^ (where * other).sum(axis=-1, dtype=np.uint64)
+        number: np.ndarray = (scaled * one).sum(axis=-1, dtype=np.uint64)
+        return number ^ (where * other).sum(axis=-1, dtype=np.uint64)

@@ -10,7 +10,8 @@ inputs: elements for which that fails are not claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from a2a3sim.checks.mismatch.contributions import (
     share,
 )
 from a2a3sim.checks.mismatch.slices import slices_of
-from a2a3sim.run.rerun import Call
+from a2a3sim.run.rerun import Argument, Call
 
 __all__ = ["trace_back"]
+
+_Values: TypeAlias = Sequence[int | np.ndarray]  # one per source
 
 _BITS = {
     "fp32": 24,
@@ -56,13 +59,14 @@ def trace_back(call: Call, budget: int = _BUDGET) -> Provenance:
     """
     if call.obstacle:
         return Provenance(obstacle=call.obstacle)
-    if call.provenance is not None:
-        return call.provenance
+    known: Provenance | None = call.provenance
+    if known is not None:
+        return known
     probe = None
     try:
         probe = _Probe(call, budget)
-        call.provenance = probe.result()
-        return call.provenance
+        found = call.provenance = probe.result()
+        return found
     except _Impossible as reason:
         return Provenance(obstacle=str(reason), runs=probe.runs if probe else 0)
 
@@ -100,7 +104,7 @@ class _Probe:
 
     # ---- repetitions ------------------------------------------------------------------------------
 
-    def run(self, values, fill: int = _FILLS[0], **changes) -> dict[str, np.ndarray]:
+    def run(self, values: _Values, fill: int = _FILLS[0], **changes: Any) -> dict[str, np.ndarray]:
         """What the program writes, flat and as float64, with ``values`` (one per source) in its inputs."""
         self.runs += 1
         self.left -= max(self.call.operations, 1)
@@ -124,15 +128,15 @@ class _Probe:
             raise _Impossible(f"with other inputs the program does something else: {text}")
         return {a.name: again.outputs[a.name].astype(np.float64).ravel() for a in self.written}
 
-    def only(self, source: int, value) -> list:
+    def only(self, source: int, value: int | np.ndarray) -> _Values:
         """Values with zeros everywhere but in one source."""
         return [value if k == source else 0 for k in range(len(self.sources))]
 
     # ---- the question -----------------------------------------------------------------------------
 
     def result(self) -> Provenance:
-        nothing = [0] * len(self.sources)
-        zeros, ones = self.run(nothing), self.run([1] * len(self.sources), _FILLS[1])
+        nothing = self.only(0, 0)
+        zeros, ones = self.run(nothing), self.run([1 for _ in self.sources], _FILLS[1])
         fresh = self.run(nothing, poison=True)
         first = {a.name: self._begin(a, zeros[a.name], ones[a.name], fresh[a.name]) for a in self.written}
         if any(np.any(c.constant[c.known] != 0) for c in first.values()):
@@ -162,7 +166,9 @@ class _Probe:
                     best = single
         return Provenance(self.sources, best, "sum", self.runs)
 
-    def _begin(self, argument, zero: np.ndarray, one: np.ndarray, fresh: np.ndarray) -> Contributions:
+    def _begin(
+        self, argument: Argument, zero: np.ndarray, one: np.ndarray, fresh: np.ndarray
+    ) -> Contributions:
         written = np.ones(len(zero), bool)
         if argument.direction == "out":
             written = ~((zero == _FILLS[0]) & (one == _FILLS[1]))
@@ -178,7 +184,7 @@ class _Probe:
             known=written & np.isfinite(zero),
         )
 
-    def _packed(self, found: dict[str, Contributions], most: int, ones) -> None:
+    def _packed(self, found: dict[str, Contributions], most: int, ones: dict[str, np.ndarray]) -> None:
         """Several sources in one repetition, each in bits of its own."""
         if most == 0:
             return
@@ -186,7 +192,9 @@ class _Probe:
         together = self.bits // width
         for first in range(0, len(self.sources), together):
             group = range(first, min(first + together, len(self.sources)))
-            values = [1 << width * (k - first) if k in group else 0 for k in range(len(self.sources))]
+            values: _Values = [
+                1 << width * (k - first) if k in group else 0 for k in range(len(self.sources))
+            ]
             for c, sums in self._sums(found, values):
                 for k in group:
                     c.counts[:, k] = sums >> width * (k - first) & (1 << width) - 1
@@ -212,7 +220,7 @@ class _Probe:
                 digits = min(self.bits - extra, 16)
                 fields.append((k, 0, digits, digits + extra))
         for packed in _bins(fields, self.bits):
-            values: list = [0] * len(self.sources)
+            values: list[int | np.ndarray] = [0] * len(self.sources)
             for k, _, digits, _, offset in packed:
                 values[k] = self._codes(k, digits) << offset
             for c, sums in self._sums(found, values):
@@ -246,7 +254,9 @@ class _Probe:
                 digits = min(step, needed - shift)
                 yield k, shift, digits, digits + extra
 
-    def _sums(self, found: dict[str, Contributions], values) -> Iterator[tuple[Contributions, np.ndarray]]:
+    def _sums(
+        self, found: dict[str, Contributions], values: _Values
+    ) -> Iterator[tuple[Contributions, np.ndarray]]:
         outputs = self.run(values)
         for c in found.values():
             sums = np.where(c.known, outputs[c.name] - c.constant, 0)
@@ -313,7 +323,7 @@ def _enter(c: Contributions, k: int, sums: np.ndarray, shift: int) -> None:
 
 def _bins(fields: list[tuple[int, int, int, int]], bits: int) -> list[list[tuple[int, int, int, int, int]]]:
     """Fields packed into words of so many bits, each with its offset."""
-    words: list[list] = []
+    words: list[list[tuple[int, int, int, int, int]]] = []
     used: list[int] = []
     for k, shift, digits, room in fields:
         at = next((n for n, taken in enumerate(used) if taken + room <= bits), None)

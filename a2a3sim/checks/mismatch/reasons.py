@@ -93,7 +93,12 @@ def _goldens(call: Call) -> dict[str, np.ndarray | None]:
 
 
 def _explained(
-    call: Call, argument: Argument, c: Contributions, provenance: Provenance, values, golden
+    call: Call,
+    argument: Argument,
+    c: Contributions,
+    provenance: Provenance,
+    values: list[np.ndarray],
+    golden: np.ndarray | None,
 ) -> Explanation:
     got = np.asarray(argument.array()).astype(np.float64).ravel()
     result = Result.of(c, got)
@@ -163,7 +168,14 @@ def _constants(result: Result, law: Law) -> list[Deviation]:
     return found
 
 
-def _compare(said: Explanation, argument: Argument, result: Result, law: Law, values, wanted) -> None:
+def _compare(
+    said: Explanation,
+    argument: Argument,
+    result: Result,
+    law: Law,
+    values: list[np.ndarray],
+    wanted: np.ndarray,
+) -> None:
     """The contributions are as they should be; what about the values?"""
     held, dtype = result.values, argument.layout.dtype.name
     room = rounding_room(law, values, wanted, _UNIT.get(dtype, 0.0))

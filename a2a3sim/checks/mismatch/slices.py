@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from a2a3sim.language.handles import Layout
+from a2a3sim.run.rerun import Argument
+
 __all__ = ["Slice", "positions_of", "slices_of"]
 
 
@@ -31,7 +34,7 @@ class Slice:
         return len(self.positions)
 
 
-def positions_of(part, whole) -> np.ndarray:
+def positions_of(part: Layout, whole: Layout) -> np.ndarray:
     """Element numbers of one layout in another that is contiguous; what lies outside is left out."""
     itemsize = whole.dtype.itemsize
     found = np.array((part.base - whole.base) // itemsize)
@@ -41,8 +44,8 @@ def positions_of(part, whole) -> np.ndarray:
     return found[(found >= 0) & (found < int(np.prod(whole.shape)))]
 
 
-def slices_of(argument) -> list[Slice]:
-    """The slices of one `a2a3sim.run.rerun.Argument`, by rank; the common part, if there is one, last."""
+def slices_of(argument: Argument) -> list[Slice]:
+    """The slices of one argument, by rank; the common part, if there is one, last."""
     whole = argument.layout
     owner = np.full(int(np.prod(whole.shape)), -1)
     shapes: dict[int, list[tuple[int, ...]]] = {}

@@ -1,44 +1,55 @@
 """The operation sequence of one call, entered thread by thread and cut into segments as it comes in.
 
-`a2a3sim.checks.happens_before.from_trace` fills a `Program` from a recorded run, tests fill it by hand. Nothing here knows
+`a2a3sim.checks.happens_before.from_trace` fills an `Execution` from a recorded run, tests fill it by hand. Nothing here knows
 the machine: only what each core did in which order, which cells were notified and awaited, and which
 kernels of a rank are ordered by the tensors they pass on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from a2a3sim.checks.happens_before.components import components
 from a2a3sim.checks.happens_before.events import (
     ADD,
     READ,
     WRITE,
+    Acquired,
     Cell,
-    Memory,
-    Region,
+    Footprint,
+    MemoryObject,
+    Op,
+    PipeState,
+    Ref,
+    Source,
     Thread,
     ThreadSpec,
     Update,
     Wait,
 )
 
-__all__ = ["Program"]
+__all__ = ["Execution"]
 
 _ACCESSED, _RELEASED, _ACQUIRED = 0, 1, 2
 
 
-class Program:
+class Execution:
     """What every thread did. Threads that a launch or tensor edge orders share one clock component.
 
     Args:
         threads: one per core and kernel, an earlier kernel of a rank before a later one.
         edges: pairs of groups; all threads of the first have ended before any of the second starts.
         explicit: only fences order a core's pipes; each pipe then has clock components of its own.
-        source: what the findings need to know about operations: ``site(op)`` → (file, line),
-            ``kind(op)`` → a word, ``when(op, write)`` → observed time, ``written(op, cell)`` → value that a
-            plain write gave a cell, or None; ``found(cell)`` → value at the start of the call, or None.
+        source: what the findings need to know about operations.
     """
 
-    def __init__(self, threads: list[ThreadSpec], edges=(), explicit: bool = False, source=None) -> None:
+    def __init__(
+        self,
+        threads: list[ThreadSpec],
+        edges: Sequence[tuple[int, int]],
+        explicit: bool,
+        source: Source,
+    ) -> None:
         self.explicit = explicit
         self.source = source
         self.complete = True  # the run came to its end
@@ -60,14 +71,12 @@ class Program:
             if explicit:
                 first = self.scalar_columns + 3 * t.column
                 # A store is known on its own device once drained, elsewhere once visible: two components.
-                t.pipes = {"MTE2": [(first,), (), -1], "MTE3": [(first + 1, first + 2), (), -1]}
+                t.pipes = {"MTE2": PipeState(first), "MTE3": PipeState(first + 1, first + 2)}
         # Segments ("rows"), in the order in which they were entered.
         self.column_of: list[int] = []
         self.segment_of: list[int] = []
-        self.acquires_of: list[list] = []
-        self.release_of: dict[
-            int, tuple
-        ] = {}  # row -> number and operation of the first notify that others see
+        self.acquires_of: list[list[Acquired]] = []
+        self.release_of: dict[int, tuple[int, Op]] = {}  # row -> the first notify that others see, its number
         self.rows_of: list[list[int]] = [[] for _ in range(self.columns)]
         # Accesses, column-wise.
         self.access_region: list[int] = []
@@ -75,13 +84,13 @@ class Program:
         self.access_kind: list[int] = []
         self.access_index: list[int] = []
         self.access_thread: list[int] = []
-        self.access_op: list = []
+        self.access_op: list[Op] = []
         self.issue_row: list[int] = []  # explicit fences: the scalar pipe's segment at the issue
         self.scalar_writes: list[int] = []
-        self.regions: list[Region] = []
-        self._region_ids: dict[tuple, int] = {}
-        self.memories: list[Memory] = []
-        self._memory_ids: dict = {}
+        self.regions: list[Footprint] = []
+        self._region_ids: dict[tuple[int, ...], int] = {}
+        self.memories: list[MemoryObject] = []
+        self._memory_ids: dict[object, int] = {}
         self.cells: dict[tuple[int, int], Cell] = {}
         self.waits_of: list[list[Wait]] = [[] for _ in range(self.scalar_columns)]
         self.greatest = 0  # largest amount by which a notify changes a cell
@@ -100,7 +109,15 @@ class Program:
 
     # ---- names ------------------------------------------------------------------------------------
 
-    def memory(self, key, name: str, rank: int, device: int | None = None, shape=None, window=False) -> int:
+    def memory(
+        self,
+        key: object,
+        name: str,
+        rank: int,
+        device: int | None = None,
+        shape: Sequence[int] | None = None,
+        window: bool = False,
+    ) -> int:
         """The number of a memory object.
 
         Args:
@@ -110,7 +127,9 @@ class Program:
         found = self._memory_ids.get(key)
         if found is None:
             found = self._memory_ids[key] = len(self.memories)
-            self.memories.append(Memory(key, name, rank, rank if device is None else device, shape, window))
+            self.memories.append(
+                MemoryObject(key, name, rank, rank if device is None else device, shape, window)
+            )
         return found
 
     def region(self, memory: int, offset: int, nbytes: int, rows: int = 1, stride: int = 0) -> int:
@@ -122,7 +141,7 @@ class Program:
                 found = self.region(memory, offset, rows * nbytes)
             else:
                 found = len(self.regions)
-                self.regions.append(Region(memory, offset, rows, nbytes, stride or nbytes))
+                self.regions.append(Footprint(memory, offset, rows, nbytes, stride or nbytes))
             self._region_ids[key] = found
         return found
 
@@ -139,16 +158,21 @@ class Program:
         """The thread starts; all threads of the groups before its own have ended."""
         thread.acquires = [self._ends[group] for group in self._before.get(thread.group, ())]
 
+    def ref(self, number: int) -> Ref:
+        """An access as it is named in a finding."""
+        thread = self.threads[self.access_thread[number]]
+        return Ref(thread.rank, thread.index, self.access_index[number], self.access_op[number])
+
     def _segment(self, thread: Thread) -> int:
         row = self._row(thread.column, thread.acquires)
         for acquired in thread.acquires:
-            if type(acquired) is Wait:
+            if isinstance(acquired, Wait):
                 acquired.row = row
         thread.acquires = []
         thread.row = row
         return row
 
-    def _row(self, column: int, acquires: list) -> int:
+    def _row(self, column: int, acquires: list[Acquired]) -> int:
         row = len(self.column_of)
         rows = self.rows_of[column]
         rows.append(row)
@@ -157,7 +181,7 @@ class Program:
         self.acquires_of.append(acquires)
         return row
 
-    def access(self, thread: Thread, kind: int, region: int, op, pipe: str = "S") -> int:
+    def access(self, thread: Thread, kind: int, region: int, op: Op, pipe: str = "S") -> int:
         """A read, write or atomic add; returns its number."""
         if thread.state:
             self._segment(thread)
@@ -179,27 +203,27 @@ class Program:
 
     def _on_pipe(self, thread: Thread, pipe: str) -> int:
         state = thread.pipes[pipe]
-        if state[2] != thread.row:
-            state[2] = thread.row
-            state[1] = tuple(self._row(column, [thread.row]) for column in state[0])
-        return state[1][-1]
+        if state.issued != thread.row:
+            state.issued = thread.row
+            state.rows = tuple(self._row(column, [thread.row]) for column in state.columns)
+        return state.rows[-1]
 
-    def read(self, thread: Thread, region: int, op, pipe: str = "MTE2") -> int:
+    def read(self, thread: Thread, region: int, op: Op, pipe: str = "MTE2") -> int:
         """A plain read."""
         return self.access(thread, READ, region, op, pipe)
 
-    def write(self, thread: Thread, region: int, op, pipe: str = "MTE3") -> int:
+    def write(self, thread: Thread, region: int, op: Op, pipe: str = "MTE3") -> int:
         """A plain write."""
         number = self.access(thread, WRITE, region, op, pipe)
         if pipe == "S":
             self.scalar_writes.append(number)
         return number
 
-    def add(self, thread: Thread, region: int, op, pipe: str = "MTE3") -> int:
+    def add(self, thread: Thread, region: int, op: Op, pipe: str = "MTE3") -> int:
         """An atomic add by a store."""
         return self.access(thread, ADD, region, op, pipe)
 
-    def notify(self, thread: Thread, cell: Cell, value: int, replaces: bool, op, when: int) -> None:
+    def notify(self, thread: Thread, cell: Cell, value: int, replaces: bool, op: Op, when: int) -> None:
         """AtomicAdd or Set (``replaces``) of a cell, applied at ``when``."""
         if cell.rank == thread.rank:
             # Applied before anything else this core does: for its siblings a release, for itself an access.
@@ -226,7 +250,7 @@ class Program:
             updates.append(update)
 
     def wait(
-        self, thread: Thread, cell: Cell, value: int, equal: bool, op, when: int, done: bool = True
+        self, thread: Thread, cell: Cell, value: int, equal: bool, op: Op, when: int, done: bool = True
     ) -> None:
         """``Ge`` or ``Eq`` (``equal``) on a cell, over at ``when``; not ``done`` if it never ended."""
         column = thread.column
@@ -255,9 +279,8 @@ class Program:
         """Explicit fences: the core's earlier accesses are over, its stores visible, maybe only nearby."""
         if not self.explicit:
             return
-        for _, rows, _ in thread.pipes.values():
-            if rows:
-                thread.acquires.extend(rows if everywhere else rows[:1])
+        for pipe in thread.pipes.values():
+            thread.acquires.extend(pipe.rows if everywhere else pipe.rows[:1])
         if thread.acquires:
             thread.state = _ACQUIRED
 

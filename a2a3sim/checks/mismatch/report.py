@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from a2a3sim.checks.mismatch.deviations import Deviation
 from a2a3sim.checks.mismatch.reasons import Explanation, explain
-from a2a3sim.result import Finding, Numerics, Site
+from a2a3sim.checks.sites import site_of
+from a2a3sim.result import Finding, FindingSite, Numerics
 from a2a3sim.run.rerun import Call
 from a2a3sim.trace.record import Trace, resolve_site
 
@@ -86,20 +88,20 @@ def _fix(said: Explanation, only_rounding: bool) -> str:
     return ""
 
 
-def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
+def _writers(said: Explanation, trace: Trace, call: Call) -> list[FindingSite]:
     """The lines that stored the first wrong stretch of each rank."""
     argument = next((a for a in call.arguments if a.name == said.name), None)
     if argument is None or said.positions is None:
         return []
     itemsize, base = argument.layout.dtype.itemsize, argument.layout.base
-    stretches = {}
+    stretches: dict[int, Deviation] = {}
     for d in said.wrong:
         stretches.setdefault(d.rank, d)
-    found: dict[tuple, Site] = {}
+    found: dict[tuple[int, str, int], FindingSite] = {}
     for lane in trace.lanes:
-        d = stretches.get(lane.rank)
-        if d is None:
+        if lane.rank not in stretches:
             continue
+        d = stretches[lane.rank]
         row = said.positions[said.ranks.index(lane.rank)]
         low, high = base + int(row[d.first]) * itemsize, base + (int(row[d.last]) + 1) * itemsize
         for op in lane.operations:
@@ -113,14 +115,5 @@ def _writers(said: Explanation, trace: Trace, call: Call) -> list[Site]:
                 place = resolve_site(op.site)
                 key = (lane.rank, place.file, place.line)
                 if key not in found:
-                    found[key] = Site(
-                        file=place.file,
-                        line=place.line,
-                        source=place.source,
-                        rank=lane.rank,
-                        operation=op.kind,
-                        time_ps=op.visible,
-                        call=lane.call,
-                        dispatch=lane.dispatch,
-                    )
+                    found[key] = site_of(op, op.visible)
     return list(found.values())

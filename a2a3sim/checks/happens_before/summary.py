@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
+from typing import TypeAlias
 
+from a2a3sim.checks.extent import Extent
+from a2a3sim.checks.happens_before.clocks import Clocks
+from a2a3sim.checks.happens_before.events import Line, Ref
+from a2a3sim.checks.happens_before.execution import Execution
 from a2a3sim.checks.wording import listed, ranks_text, short_place
 
-__all__ = ["Told"]
+__all__ = ["Fold", "Message", "Summary"]
+
+Message: TypeAlias = "Callable[[Summary], tuple[str, str]]"  # what can go wrong, and the fix
 
 
-class Told:
+class Fold:
+    """Occurrences of one finding; ``refs`` are the operations of the first."""
+
+    __slots__ = ("count", "explained", "extent", "message", "refs", "subtypes", "tuples")
+
+    def __init__(self, refs: tuple[Ref, ...], message: Message, extent: Extent) -> None:
+        self.refs, self.message = refs, message
+        self.extent = extent
+        self.count = 0
+        self.explained: dict[Line, int] = {}  # line of a wait -> races that it explains
+        self.tuples: set[tuple[int, ...]] = set()
+        self.subtypes: dict[str | None, int] = {}
+
+
+class Summary:
     """A folded finding as its message sees it.
 
     Attributes:
@@ -17,21 +39,21 @@ class Told:
         ranks: whose cores take part in any.
     """
 
-    def __init__(self, folder, kind: str, fold) -> None:
-        self._folder = folder
+    def __init__(self, execution: Execution, clocks: Clocks, fold: Fold) -> None:
+        self._execution = execution
+        self._clocks = clocks
         self._fold = fold
-        self.kind = kind
         self.refs = fold.refs
         self.count = fold.count
         self.name = fold.extent.name
         self.owners = fold.extent.owners
         self.ranks = sorted({rank for t in fold.tuples for rank in t})
-        self.threads = folder.program.threads
+        self.threads = execution.threads
         self.subtypes = {s for s in fold.subtypes if s}
 
     def op(self, k: int) -> str:
         """The k-th operation in words, with its number: ``remote_load (2)``."""
-        return f"{self._folder.program.source.kind(self.refs[k].op)} ({k + 1})"
+        return f"{self._execution.source.kind(self.refs[k].op)} ({k + 1})"
 
     def by(self, k: int) -> str:
         """The k-th operation and who does it."""
@@ -55,12 +77,12 @@ class Told:
     @property
     def loose(self) -> tuple[str, str, int] | None:
         """(earlier kernel, kernel, rank): the other access is over when the earlier one ends, but nothing orders them."""
-        program, clocks = self._folder.program, self._folder.clocks
+        execution, clocks = self._execution, self._clocks
         for ref, other in (self.refs[:2], self.refs[1::-1]):
             mine = self.threads[ref.thread]
-            row = program.access_row[bisect_left(program.access_index, other.index)]
-            column, segment = program.column_of[row], program.segment_of[row]
-            ordered = program.follows(mine)
+            row = execution.access_row[bisect_left(execution.access_index, other.order)]
+            column, segment = execution.column_of[row], execution.segment_of[row]
+            ordered = execution.follows(mine)
             for thread in self.threads[: ref.thread]:
                 same = (thread.rank, thread.launch, thread.call) == (mine.rank, mine.launch, mine.call)
                 if (
@@ -107,7 +129,7 @@ class Told:
         return f" The wait at {place} should order them but is released early."
 
     @property
-    def wholly_explained(self) -> tuple[str, int] | None:
+    def wholly_explained(self) -> Line | None:
         """The wait whose repair orders all of them."""
         lines = self._fold.explained
         if len(lines) == 1 and sum(lines.values()) >= self.count:
