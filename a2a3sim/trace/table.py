@@ -124,7 +124,7 @@ class Table:
     @cached_property
     def remote(self) -> Mask:
         """Where the other end is another rank (moves and notifies), bool [n]."""
-        found: Mask = np.equal(self.pipe, _PIPE_CODES[pipe])
+        found: Mask = (self.peer >= 0) & (self.peer != self.rank)
         return found
 
     def on(self, pipe: str) -> Mask:
