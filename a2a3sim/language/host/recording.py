@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Dispatch:
     """One function on one device, as the host body asked for it."""
 
     index: int
-    function: object  # a2a3sim.language.host.functions.Function, or a block
+    function: Any  # a2a3sim.language.host.functions.Function, or a block
     owner: object  # the program object that is `self` in the class form, or None
     args: tuple
     device: int
