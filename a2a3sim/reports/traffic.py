@@ -23,7 +23,7 @@ from a2a3sim.reports.style import (
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size
 
-__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of", "points_of"]
+__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "TrafficPoint", "draw_traffic", "matrix_of", "points_of"]
 
 _TOP, _ROW = 0.6, 3.1  # inches: the title, and one row of pictures
 _LINE, _MATRIX, _SIDE = 4.6, 3.2, 2.35
@@ -47,7 +47,7 @@ ALL_REDUCE_FORMS = (
 )
 
 
-class Point(NamedTuple):
+class TrafficPoint(NamedTuple):
     """One measurement: the remote bytes of the rank that moved most."""
 
     algorithm: str
@@ -63,9 +63,9 @@ class Matrix(NamedTuple):
     pairs: Mapping[tuple[int, int], int]
 
 
-def points_of(results: Iterable[RunResult]) -> list[Point]:
+def points_of(results: Iterable[RunResult]) -> list[TrafficPoint]:
     """The measurements of some runs."""
-    return [Point(run.algorithm or run.program, run.ranks, run.max_remote_bytes) for run in results]
+    return [TrafficPoint(run.algorithm or run.program, run.ranks, run.max_remote_bytes) for run in results]
 
 
 def matrix_of(result: RunResult) -> Matrix:
@@ -75,7 +75,7 @@ def matrix_of(result: RunResult) -> Matrix:
 
 
 def draw_traffic(
-    points: Sequence[Point],
+    points: Sequence[TrafficPoint],
     matrices: Sequence[Matrix],
     payload: int,
     path: str | Path,
@@ -124,7 +124,7 @@ def draw_traffic(
 
 
 def _draw_lines(
-    axes, points: Sequence[Point], payload: int, forms: Sequence[Form], measured_on: str = ""
+    axes, points: Sequence[TrafficPoint], payload: int, forms: Sequence[Form], measured_on: str = ""
 ) -> None:
     import numpy as np
 
