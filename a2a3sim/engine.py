@@ -36,7 +36,7 @@ class _Call(Event):
     """A SimPy event that calls ``fn(arg)`` when its time comes."""
 
     # What SimPy looks at, shared by all: a call is born triggered and nobody else waits for it.
-    callbacks = (_deliver,)
+    callbacks: Any = (_deliver,)
     _ok = True
 
     def __init__(self, fn: Callable[[Any], None], arg: Any) -> None:
@@ -71,6 +71,8 @@ class Engine(simpy.Environment):
     """
 
     now = 0  # a plain attribute instead of SimPy's property: it is read more often than events happen
+    _now: int
+    _queue: Any  # SimPy's heap of (time, priority, number, event)
 
     def __init__(self, start: int = 0) -> None:
         if current_kernel() is not None:
@@ -86,7 +88,7 @@ class Engine(simpy.Environment):
 
     def at(self, time: int, fn: Callable[[Any], None], arg: Any = None, priority: int = NORMAL) -> None:
         """Call ``fn(arg)`` at ``time`` (ps, not in the past)."""
-        self.schedule(_Call(fn, arg), priority, time - self.now)
+        self.schedule(_Call(fn, arg), priority, time - self.now)  # type: ignore[arg-type]  # SimPy knows two priorities
 
     def step(self) -> None:
         """Process the next event, as SimPy's own, with ``now`` kept up to date.
@@ -142,7 +144,7 @@ class Engine(simpy.Environment):
         """The kernels that have not finished, in order of creation."""
         return list(self._kernels)
 
-    def run(self) -> None:
+    def run(self) -> None:  # type: ignore[override]  # a run ends with the last event, not until one
         """Process events until none is left; unfinished kernels then wait for ever (see `parked`)."""
         if greenlet.getcurrent() is not self._hub:
             raise A2A3Error("the clock can only be run by the thread of control that created the engine")

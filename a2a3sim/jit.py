@@ -62,7 +62,7 @@ class JITFunction(Function):
                 as_array(sample, f"sample {parameter.name} of {self.name}")
         if all(is_scalar(s) for s in samples):
             for p in self.parameters:
-                if p.tensor and p.type.dims is None:
+                if p.tensor and p.type is not None and p.type.dims is None:
                     raise InvalidOperationError(
                         f"{self.name}.compile() without sample tensors needs declared shapes: {p.name} "
                         "is bare"

@@ -106,6 +106,7 @@ def format_time(ps: int, exact: bool = False) -> str:
 
 def format_size(nbytes: int, exact: bool = False) -> str:
     """A size for people, ``"1.5 MiB"``: four digits, or every digit with ``exact``."""
+    units: tuple[tuple[str, int], ...]
     units = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40))
     if exact:  # a remainder of a binary unit has many decimals; step down until there is none
         units = tuple(unit for unit in units if nbytes % unit[1] == 0)
@@ -114,6 +115,7 @@ def format_size(nbytes: int, exact: bool = False) -> str:
 
 def format_rate(rate: int, exact: bool = False) -> str:
     """A rate for people, ``"26.2 GB/s"``: four digits, or every digit with ``exact``."""
+    units: tuple[tuple[str, int], ...]
     units = (("B/s", 1), ("kB/s", 10**3), ("MB/s", 10**6), ("GB/s", 10**9), ("TB/s", 10**12))
     if exact:
         units = units[:-1]  # machines are compared in GB/s
@@ -149,11 +151,11 @@ def _exact(
     if not isinstance(text, str):
         raise ConfigError(f"{what} must be a text such as {example}, got {text!r}")
     match = _NUMBER.fullmatch(text)
+    sign, digits, unit = match.groups() if match else ("", "", "")
     try:
-        number = Fraction(match[2])
-    except (TypeError, ValueError):  # no match, or nothing before the unit
+        number = Fraction(digits)
+    except ValueError:  # no match, or nothing before the unit
         raise ConfigError(f"{what} must be a number with a unit such as {example}, got {text!r}") from None
-    unit = match[3]
     if unit not in units:
         if not unit and number == 0:
             return number
@@ -165,7 +167,7 @@ def _exact(
         folded = [name for name in known if name.lower() == unit.lower()]
         hint = f" (did you mean {folded[0]!r}?)" if folded else nearest(unit, known)
         raise ConfigError(f"{what} must have one of the units {', '.join(known)}, got {text!r}{hint}")
-    if match[1] == "-" and number:
+    if sign == "-" and number:
         raise ConfigError(f"{what} must not be negative, got {text!r}")
     return number * units[unit]
 

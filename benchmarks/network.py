@@ -15,12 +15,10 @@ and that as a multiple of one bare timeout.
 from __future__ import annotations
 
 import argparse
-import gc
 import random
-import time
 from itertools import product
 
-import simpy
+from measuring import bare_timeout_us, cpu
 
 from a2a3sim.engine import Engine
 from a2a3sim.models import Capacity, Network, Route
@@ -29,21 +27,6 @@ RATE = 190 * 10**9
 LATENCY_PS = 2_000_000
 SKEW_PS = 3_000_000
 NBYTES = 65536
-
-
-def bare_timeout_us(processes: int, count: int = 200_000) -> float:
-    """CPU time of one timeout among as many processes as there are ranks."""
-    env = simpy.Environment()
-
-    def ticking(period):
-        for _ in range(count // processes):
-            yield env.timeout(period)
-
-    for number in range(processes):
-        env.process(ticking(1_000 + number))
-    began = time.process_time()
-    env.run()
-    return (time.process_time() - began) / (count // processes * processes) * 1e6
 
 
 def build_routes(ranks: int, long_path: bool):
@@ -90,12 +73,7 @@ def run_mesh(ranks: int, routes, rotated: bool, skew: bool, *, in_flight: int, t
 
     for rank in range(ranks):
         engine.at(jitter.randrange(SKEW_PS) if skew else 0, begin, rank)
-    gc.collect()
-    gc.disable()
-    began = time.process_time()
-    engine.run()
-    spent = time.process_time() - began
-    gc.enable()
+    spent = cpu(engine.run)
     network.close()
     return engine, network, spent
 

@@ -9,12 +9,10 @@ around it. Times are CPU times, the minimum of several repetitions, garbage coll
 from __future__ import annotations
 
 import argparse
-import gc
 import tempfile
-import time
 
 import numpy as np
-import simpy
+from measuring import bare_timeout_us, cpu
 
 import a2a3sim.language as pl
 from a2a3sim import DistributedConfig, RunConfig, ir
@@ -29,34 +27,6 @@ PATTERNS = [
     ("rotated with skew", "mesh_rotated", "ideal-switch", "3us", 16),
     ("peer 0 first with skew", "mesh", "ideal-switch", "3us", 30),
 ]
-
-
-def cpu(fn) -> float:
-    """CPU seconds of one call, garbage collection off."""
-    gc.collect()
-    gc.disable()
-    started = time.process_time()
-    fn()
-    spent = time.process_time() - started
-    gc.enable()
-    return spent
-
-
-def bare_timeout(processes: int, each: int = 400) -> float:
-    """Microseconds of one SimPy timeout with so many processes alive."""
-
-    def run() -> None:
-        env = simpy.Environment(initial_time=0)
-
-        def process(offset: int):
-            for _ in range(each):
-                yield env.timeout(1000 + offset)
-
-        for k in range(processes):
-            env.process(process(k))
-        env.run()
-
-    return min(cpu(run) for _ in range(REPEATS)) / (processes * each) * 1e6
 
 
 def measure(algorithm: str, ranks: int, machine: str, skew: str):
@@ -88,7 +58,7 @@ def main() -> None:
     )
     parser.add_argument("--ranks", type=int, default=64)
     ranks = parser.parse_args().ranks
-    unit = bare_timeout(ranks)
+    unit = min(bare_timeout_us(ranks) for _ in range(REPEATS))
     print(f"bare SimPy timeout, {ranks} processes: {unit:.3f} us")
     print(
         f"{'pattern':32} {'events':>8} {'switches':>8} {'ops/s':>9} {'us/read':>8} {'timeouts':>8} {'target':>6} {'whole':>6}"

@@ -111,9 +111,9 @@ class Comparison:
 
         safe: dict[str, list[str]] = {}
         for name, group in self.outcomes.items():
-            verdicts = {o.result.verdict for o in group}
-            if len(verdicts) == 1 and None not in verdicts:
-                safe.setdefault(verdicts.pop(), []).append(name)
+            verdict, *others = {o.result.verdict for o in group}
+            if verdict is not None and not others:
+                safe.setdefault(verdict, []).append(name)
             told: dict[str, str] = {}
             for outcome in group:
                 for finding in outcome.result.findings:

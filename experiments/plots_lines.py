@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import log2
 from pathlib import Path
+from typing import Any
 
 from a2a3sim.experiments.conventions import busbw
 from a2a3sim.experiments.plots_axes import (
@@ -31,7 +32,7 @@ _DEEPEST = 4  # markers around each other
 _SIZE = 4.5  # of a marker, points
 _SAME = 1.9  # by how much a marker is larger than the one it lies around
 _DODGE = 0.075  # octaves between markers that would lie on each other
-_BOUND = {"lw": 1.0, "ls": (0, (4, 2)), "alpha": 0.9}
+_BOUND: dict[str, Any] = {"lw": 1.0, "ls": (0, (4, 2)), "alpha": 0.9}
 
 
 def _by_algorithm(entries: Sequence[Entry], x: str) -> Iterator[tuple[str, list[Entry]]]:

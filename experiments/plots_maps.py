@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from a2a3sim import ConfigError
 from a2a3sim.experiments.plots_axes import algorithm_handles, frame, log_ticks
@@ -69,7 +70,7 @@ def draw_crossover(entries: Sequence[Entry], path: Path, title: str, head: str) 
 
     across, up, cells = _table(entries, "bytes_per_rank", "ranks")
     across, up = sorted(across), sorted(up)
-    handles_of = {}
+    handles_of: dict[str, Any] = {}
     numbers = len(across) * len(up) <= _MOST_NUMBERS
     panel = _extent(len(across), len(up))
     count = len({min(group, key=lambda e: e.mid).row["algorithm"] for group in cells.values()})

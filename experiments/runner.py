@@ -138,10 +138,11 @@ def run_point(
         ),
     }
     program(x, y, config=config.with_(machine=config.machine or "a2", keep_trace=True))
-    result = program.last_run
+    result, trace = program.last_run, program.last_trace
+    assert result is not None and trace is not None  # the call is over
     if not config.timing_only:
         result = result.model_copy(update={"numerics": _numerics(form, job, x, y)})
-    return Outcome(result, program.last_trace, form, job, (x, y) if keep_arrays else None)
+    return Outcome(result, trace, form, job, (x, y) if keep_arrays else None)
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 
@@ -38,7 +38,7 @@ def summary_table(rows: Sequence[dict[str, Any]]) -> tuple[Table, int]:
     seeds = len({row["seed"] for row in rows})
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        side = "left" if isinstance(rows[0][name], str) else "right"
+        side: Literal["left", "right"] = "left" if isinstance(rows[0][name], str) else "right"
         wide = max(len(_shown(name, row[name])) for row in rows)
         table.add_column(_title(name), no_wrap=True, justify=side, min_width=wide)
     table.add_column("time" if seeds == 1 else f"median of {seeds} seeds", justify="right", no_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, product
+from typing import Any
 
 from a2a3sim import A2A3Error
 from a2a3sim.experiments.witness_bytes import Record, changed_outputs, changed_places
@@ -58,7 +59,7 @@ def look_for_witness(call: Call | None, trace: Trace, finding: Finding, tries: i
         tries: repetitions on other schedules.
     """
     obstacle = "its call was not kept" if call is None else call.obstacle
-    if obstacle:
+    if call is None or obstacle:
         return Witness(shown=False, tries=0, message=f"not tried: {obstacle}")
     pairs = list(islice(_pairs(trace, finding), _PAIRS))
     if not pairs:
@@ -94,7 +95,7 @@ def _attempt(
     delay = Delay(rank, core, file, line, None, number, long, flight)
     places = first.where, second.where
     usual, held = Record(set(places)), Record(set(places))
-    changes = {} if seed == call.settings.seed else {"seed": seed}
+    changes: dict[str, Any] = {} if seed == call.settings.seed else {"seed": seed}
     delays = call.settings.delays
     try:
         before = call.again(watch=usual, checks=False, **changes)
@@ -116,8 +117,8 @@ def _attempt(
             seed=seed,
             message=f"shown: {how} the run ends with {text}",
         )
-    seen = [held.seen.get(place) for place in places]
-    turned = all(seen) and _when(seen[0].op) > _when(seen[1].op)
+    early, late = (held.seen.get(place) for place in places)
+    turned = early is not None and late is not None and _when(early.op) > _when(late.op)
     found = list(changed_places(call, after, usual, held, places))
     if found or turned:
         found += changed_outputs(call, before, after)

@@ -95,6 +95,8 @@ def _difference(
     low, high = int(at[0]), int(at[-1]) + 1
     if dtype is not None and len(before) % dtype.itemsize == 0:
         low, high = low // dtype.itemsize * dtype.itemsize, -(-high // dtype.itemsize) * dtype.itemsize
+        was: float | str
+        became: float | str
         was, became = (float(np.frombuffer(b, dtype)[low // dtype.itemsize]) for b in (before, now))
         values = f"{was:.6g} -> {became:.6g}"
     else:

@@ -9,8 +9,8 @@ import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import Order, ideal_ps, peers_ascending, peers_rotated
-from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, all_pairs
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Job, Slice, Slices
 from a2a3sim.kernels.frame import Window, assemble
 
 __all__ = ["MESH", "MESH_ROTATED"]
@@ -43,26 +43,9 @@ def build(job: Job, order: Order = peers_ascending) -> pl.Program:
     return assemble("all_to_all", job, all_to_all_mesh, (ranks, job.row), ranks)
 
 
-def reference(job: Job, inputs: Slices) -> list[Slice]:
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """Row p of rank r is row r of rank p."""
     return [np.stack([inputs[peer][rank] for peer in range(job.ranks)]) for rank in range(job.ranks)]
 
 
-def _collective(name: str, title: str, order: Order) -> Collective:
-    return Collective(
-        collective="all_to_all",
-        name=name,
-        title=title,
-        build=lambda job: build(job, order),
-        reference=reference,
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
-    )
-
-
-MESH = _collective("mesh", "every rank reads its block of every peer, in ascending order", peers_ascending)
-MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
+MESH, MESH_ROTATED = mesh_orders("all_to_all", "its block of every peer", build, reference)

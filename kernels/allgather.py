@@ -6,27 +6,18 @@ steps between neighbours. Either way (P-1)·N bytes per rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allreduce_mesh import Order, peers_ascending, peers_rotated
-from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
-from a2a3sim.kernels.collective import (
-    Collective,
-    Job,
-    Slice,
-    Slices,
-    Transfer,
-    all_pairs,
-    transfer_ps,
-    uniform,
-)
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, Transfer, transfer_ps, uniform
 from a2a3sim.kernels.frame import Tiles, Window, assemble, published
 
-__all__ = ["MESH", "MESH_ROTATED", "RING"]
+__all__ = ["MESH", "MESH_ROTATED", "RING", "ring_of_rows"]
 
 
 def build_mesh(job: Job, order: Order = peers_ascending) -> pl.Program:
@@ -93,7 +84,7 @@ def build_ring(job: Job) -> pl.Program:
     return assemble("allgather", job, allgather_ring, (ranks, job.row), ranks - 1)
 
 
-def reference(job: Job, inputs: Slices) -> list[Slice]:
+def reference(job: Job, inputs: Slices, order: Order = peers_ascending) -> list[Slice]:
     """The rows in the order of the ranks."""
     return [np.concatenate(inputs)] * job.ranks
 
@@ -109,34 +100,29 @@ def ideal_ring_ps(job: Job, rate: int, latency: int) -> int | None:
     return None if nbytes is None else (job.ranks - 1) * (3 * latency + transfer_ps(nbytes, rate))
 
 
-def _mesh(name: str, title: str, order: Order) -> Collective:
+def ring_of_rows(
+    collective: str,
+    title: str,
+    build: Callable[[Job], pl.Program],
+    reference: Callable[[Job, Slices], list[Slice]],
+) -> Collective:
+    """A ring in which P-1 rows of N bytes come to every rank, each from its left neighbour."""
     return Collective(
-        collective="allgather",
-        name=name,
+        collective=collective,
+        name="ring",
         title=title,
-        build=lambda job: build_mesh(job, order),
+        build=build,
         reference=reference,
-        transfers=all_pairs,
+        transfers=from_the_left,
         formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
+        rounds=lambda job: job.ranks - 1,
+        barriers=lambda job: job.ranks - 1,
+        latencies=lambda job: 3 * (job.ranks - 1),
+        ideal_ps=ideal_ring_ps,
     )
 
 
-MESH = _mesh("mesh", "every rank reads every peer's row, in ascending order", peers_ascending)
-MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
-RING = Collective(
-    collective="allgather",
-    name="ring",
-    title="rows travel round, each rank reads its left neighbour",
-    build=build_ring,
-    reference=reference,
-    transfers=from_the_left,
-    formula="(P-1)·N",
-    rounds=lambda job: job.ranks - 1,
-    barriers=lambda job: job.ranks - 1,
-    latencies=lambda job: 3 * (job.ranks - 1),
-    ideal_ps=ideal_ring_ps,
+MESH, MESH_ROTATED = mesh_orders("allgather", "every peer's row", build_mesh, reference)
+RING = ring_of_rows(
+    "allgather", "rows travel round, each rank reads its left neighbour", build_ring, reference
 )

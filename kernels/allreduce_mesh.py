@@ -14,7 +14,15 @@ from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, all_pairs
 from a2a3sim.kernels.frame import Window, assemble
 from a2a3sim.kernels.partition import rotated
 
-__all__ = ["MESH", "MESH_ROTATED", "Order", "barrier_and_reads_ps", "peers_ascending", "peers_rotated"]
+__all__ = [
+    "MESH",
+    "MESH_ROTATED",
+    "Order",
+    "barrier_and_reads_ps",
+    "mesh_orders",
+    "peers_ascending",
+    "peers_rotated",
+]
 
 Order: TypeAlias = Callable[[int, int, int], list[int]]  # (rank, ranks, core) -> its peers, as they are read
 
@@ -81,21 +89,37 @@ def ideal_ps(job: Job, rate: int, latency: int, order: Order = peers_ascending) 
     return None if nbytes is None else barrier_and_reads_ps(job.ranks - 1, nbytes, rate, latency)
 
 
-def _collective(name: str, title: str, order: Order) -> Collective:
-    return Collective(
-        collective="allreduce",
-        name=name,
-        title=title,
-        build=lambda job: build(job, order),
-        reference=lambda job, inputs: reference(job, inputs, order),
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
+def mesh_orders(
+    collective: str,
+    what: str,
+    build: Callable[[Job, Order], pl.Program],
+    reference: Callable[[Job, Slices, Order], list[Slice]],
+) -> tuple[Collective, Collective]:
+    """``mesh``, whose peers are read in ascending order, and ``mesh_rotated``: one barrier, then P-1 reads of N bytes.
+
+    Args:
+        what: that a rank reads, for people.
+    """
+
+    def form(name: str, title: str, order: Order) -> Collective:
+        return Collective(
+            collective=collective,
+            name=name,
+            title=title,
+            build=lambda job: build(job, order),
+            reference=lambda job, inputs: reference(job, inputs, order),
+            transfers=all_pairs,
+            formula="(P-1)·N",
+            rounds=lambda job: 1,
+            barriers=lambda job: 1,
+            latencies=lambda job: 3,
+            ideal_ps=lambda job, rate, latency: ideal_ps(job, rate, latency, order),
+        )
+
+    return (
+        form("mesh", f"every rank reads {what}, in ascending order", peers_ascending),
+        form("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated),
     )
 
 
-MESH = _collective("mesh", "every rank reads every peer's slice, in ascending order", peers_ascending)
-MESH_ROTATED = _collective("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
+MESH, MESH_ROTATED = mesh_orders("allreduce", "every peer's slice", build, reference)

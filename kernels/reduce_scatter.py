@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import a2a3sim.language as pl
 import a2a3sim.language.distributed as pld
-from a2a3sim.kernels.allgather import from_the_left, ideal_ring_ps
-from a2a3sim.kernels.allreduce_mesh import Order, peers_ascending, peers_rotated
-from a2a3sim.kernels.allreduce_mesh import ideal_ps as ideal_mesh_ps
-from a2a3sim.kernels.collective import Collective, Job, Slice, Slices, all_pairs
+from a2a3sim.kernels.allgather import ring_of_rows
+from a2a3sim.kernels.allreduce_mesh import Order, mesh_orders, peers_ascending
+from a2a3sim.kernels.collective import Job, Slice, Slices
 from a2a3sim.kernels.frame import Window, assemble
 from a2a3sim.kernels.partition import behind
 
@@ -106,34 +105,10 @@ def reference_ring(job: Job, inputs: Slices) -> list[Slice]:
     return results
 
 
-def _mesh(name: str, title: str, order: Order) -> Collective:
-    return Collective(
-        collective="reduce_scatter",
-        name=name,
-        title=title,
-        build=lambda job: build_mesh(job, order),
-        reference=lambda job, inputs: reference_mesh(job, inputs, order),
-        transfers=all_pairs,
-        formula="(P-1)·N",
-        rounds=lambda job: 1,
-        barriers=lambda job: 1,
-        latencies=lambda job: 3,
-        ideal_ps=lambda job, rate, latency: ideal_mesh_ps(job, rate, latency, order),
-    )
-
-
-MESH = _mesh("mesh", "every rank reads its row of every peer, in ascending order", peers_ascending)
-MESH_ROTATED = _mesh("mesh_rotated", "mesh with peers read from the right neighbour on", peers_rotated)
-RING = Collective(
-    collective="reduce_scatter",
-    name="ring",
-    title="partial sums travel round, each rank reads its left neighbour",
-    build=build_ring,
-    reference=reference_ring,
-    transfers=from_the_left,
-    formula="(P-1)·N",
-    rounds=lambda job: job.ranks - 1,
-    barriers=lambda job: job.ranks - 1,
-    latencies=lambda job: 3 * (job.ranks - 1),
-    ideal_ps=ideal_ring_ps,
+MESH, MESH_ROTATED = mesh_orders("reduce_scatter", "its row of every peer", build_mesh, reference_mesh)
+RING = ring_of_rows(
+    "reduce_scatter",
+    "partial sums travel round, each rank reads its left neighbour",
+    build_ring,
+    reference_ring,
 )

@@ -229,7 +229,7 @@ class Core:
         op.end = self.time
         op.cause = ("issue", None)
 
-    def mark(self, op: Signal) -> None:
+    def mark(self, op: Signal | Vector) -> None:
         """Enter a marker into the trace; it takes no time."""
         self._scalar(op, 0)
         op.start = op.end = self.time
@@ -241,7 +241,7 @@ class Core:
         op.dependents.append(self.wake)
         self.park(op)
 
-    def _scalar(self, op: Signal, cost: int) -> None:
+    def _scalar(self, op: Signal | Vector, cost: int) -> None:
         op.seq = len(self.lane.operations)
         self.lane.operations.append(op)
         op.begun, op.after = self.time, self.after

@@ -41,6 +41,6 @@ class HeldCore(Core):
         self.time += self._before(op)
         super().issue(op, cost)
 
-    def _scalar(self, op: Signal, cost: int) -> None:
+    def _scalar(self, op: Signal | Vector, cost: int) -> None:
         self.time += self._before(op)
         super()._scalar(op, cost)

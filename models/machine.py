@@ -14,13 +14,12 @@ from a2a3sim.models.hold import HeldCore
 from a2a3sim.models.network import Network
 from a2a3sim.models.operation import Lane, Operation
 from a2a3sim.models.signals import Signals
+from a2a3sim.units import cycles_ps
 
 if TYPE_CHECKING:
     from a2a3sim.models.platform import Platform
 
 __all__ = ["Machine"]
-
-_PS = 10**12
 
 
 class ElementType(Protocol):
@@ -70,8 +69,7 @@ class Machine:
 
     def cycles(self, device: int, cycles: int | Fraction) -> int:
         """Core cycles of a device in ps, rounded up once."""
-        exact = Fraction(cycles) * self._slow.get(device, 1) * _PS / self.platform.core.clock
-        return -(-exact.numerator // exact.denominator)
+        return cycles_ps(Fraction(cycles) * self._slow.get(device, 1), self.platform.core.clock)
 
     def costs(self, device: int) -> CoreCosts:
         """What a core of this device costs."""

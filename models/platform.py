@@ -7,7 +7,6 @@ ints, fractions and names (``platform.link.bandwidth == 10_000_000_000``).
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_origin
@@ -20,7 +19,7 @@ from a2a3sim.models import parameters as p
 from a2a3sim.models.platform_file import WrittenValue, check_key, nest, read_platform, shipped
 from a2a3sim.models.quantities import Unit
 from a2a3sim.models.shape import check_overrides
-from a2a3sim.units import cycles_ps, nearest, parse_frequency
+from a2a3sim.units import nearest, parse_frequency
 
 __all__ = ["ParameterRow", "Platform", "fitting_platforms", "list_platforms", "load_platform"]
 
@@ -62,7 +61,6 @@ class Platform(p.Section):
 
     _written: dict[str, WrittenValue] = PrivateAttr(default_factory=dict)  # texts and sources by key
     _hash: str = PrivateAttr("")
-    _vector_ps: dict[tuple[str, str, int], int] = PrivateAttr(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -77,22 +75,6 @@ class Platform(p.Section):
 
     def __hash__(self) -> int:
         return hash((self.name, self.hash))
-
-    def vector_cycles(self, instr: str, dtype: str, nbytes: int) -> Fraction:
-        """Exact cycles of a vector instruction over ``nbytes`` of its result (see ``VectorSection.cycles``)."""
-        return self.vector.cycles(instr, dtype, nbytes)
-
-    def vector_ps(self, instr: str, dtype: str, nbytes: int) -> int:
-        """The same in ps, up to the next one; remembered for the shapes a program repeats."""
-        key = (instr, dtype, nbytes)
-        cost = self._vector_ps.get(key)
-        if cost is None:
-            cost = self._vector_ps[key] = self.cycles_ps(self.vector.cycles(instr, dtype, nbytes))
-        return cost
-
-    def cycles_ps(self, cycles: int | Fraction) -> int:
-        """Core cycles in ps, up to the next one."""
-        return cycles_ps(cycles, self.core.clock)
 
     def parameters(self) -> Iterator[ParameterRow]:
         """Every parameter in the order of the schema, then per-link, per-port and per-instruction ones."""

@@ -6,7 +6,6 @@ Devices are ints, switches are named. Links come into being when a path first us
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -60,17 +59,6 @@ class Topology:
     def links(self) -> tuple[Link, ...]:
         """The links that paths have used so far, in the order of their first use."""
         return tuple(self._links.values())
-
-    def every_link(self) -> Iterator[Link]:
-        """All links of the machine, used or not: by source, devices first."""
-        nodes = [*range(self.devices), *self.shape.switches]
-        for node in nodes:
-            if isinstance(node, int):
-                yield from self._port("egress", node)
-            for other in self.shape.after(node, self.shape.switches):
-                yield self._link(node, other)
-            if isinstance(node, int):
-                yield from self._port("ingress", node)
 
     def path(self, src: int, dst: int) -> tuple[Link, ...]:
         """The links from one device to another in order; none from a device to itself."""

@@ -4,7 +4,7 @@ import pytest
 from built_traces import US, info, mesh, ring, two_phase
 from rich.console import Console
 
-from a2a3sim.reports.card import ClosedForm, cost_card, percent_of_bound, typical
+from a2a3sim.reports.card import ClosedForm, cost_card, typical
 from a2a3sim.reports.diff import diff, render_diff
 from a2a3sim.reports.heading import header
 from a2a3sim.trace.measures import measure
@@ -61,11 +61,11 @@ def test_the_header_states_the_premises():
 
 def test_bound_speed_up_and_numerics():
     slow, fast = run(mesh, bound_ps=4 * US, numerics={"ok": False, "wrong": 7}), run(two_phase)
-    assert percent_of_bound(fast) is None
-    assert percent_of_bound(slow) == pytest.approx(100 * 4 * US / slow.kernel_ps)
+    assert fast.percent_of_bound is None
+    assert slow.percent_of_bound == pytest.approx(100 * 4 * US / slow.kernel_ps)
     row = rows(text(cost_card([slow, fast])))
     assert row["numerics"] == ["7", "wrong"]
-    assert row["% of bound"][0] == f"{percent_of_bound(slow):.1f}"
+    assert row["% of bound"][0] == f"{slow.percent_of_bound:.1f}"
     assert row["speed-up"] == [f"{slow.kernel_ps / fast.kernel_ps:.2f}×"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from a2a3sim.errors import ConfigError
 from a2a3sim.experiments import platforms
 from a2a3sim.models.platform import list_platforms, load_platform
+from a2a3sim.units import cycles_ps
 
 SHIPPED = ("a2", "a3", "ideal", "ideal-switch")
 EVIDENCE = (
@@ -72,7 +73,7 @@ def test_ideal_charges_for_links_only():
     ideal = load_platform("ideal")
     assert (ideal.topology.devices, ideal.core.count, ideal.ub.usable, ideal.pipe.rate) == (None,) * 4
     assert (ideal.link.bandwidth, ideal.link.latency) == (25_000_000_000, 1_000_000)
-    assert ideal.vector_ps("add", "fp32", 1 << 20) == 0
+    assert ideal.vector.cycles("add", "fp32", 1 << 20) == 0
     assert (
         ideal.core.issue,
         ideal.hbm.latency,
@@ -86,10 +87,12 @@ def test_ideal_charges_for_links_only():
 def test_vector_costs_by_hand():
     a2 = load_platform("a2")
     # 16 KiB are 64 repeats: 24 + 2.11 x 64; profiled: 160
-    assert a2.vector_cycles("add", "fp32", 16_384) == Fraction(15_904, 100)
-    assert a2.vector_cycles("add", "fp16", 8_192) == Fraction(9_152, 100)  # profiled: 92
-    assert a2.vector_cycles("add", "fp32", 1) == Fraction(2_611, 100)  # a part of a repeat is one
-    assert a2.vector_ps("add", "fp32", 1) == 14_114  # 26.11 / 1.85 GHz = 14113.51 ps
+    assert a2.vector.cycles("add", "fp32", 16_384) == Fraction(15_904, 100)
+    assert a2.vector.cycles("add", "fp16", 8_192) == Fraction(9_152, 100)  # profiled: 92
+    assert a2.vector.cycles("add", "fp32", 1) == Fraction(2_611, 100)  # a part of a repeat is one
+    assert (
+        cycles_ps(a2.vector.cycles("add", "fp32", 1), a2.core.clock) == 14_114
+    )  # 26.11 / 1.85 GHz = 14113.51 ps
     # int32 has a slope of its own and the instruction's start-up
     assert a2.vector.cost("add", "int32") == (24, Fraction(198, 100))
     # no entry for the instruction: the machine's default
@@ -114,8 +117,8 @@ def test_bf16_arithmetic_is_priced_as_conversions_around_fp32():
 @settings(max_examples=50)
 def test_vector_time_is_the_exact_cost_rounded_up_once(instr, dtype, nbytes):
     a2 = load_platform("a2")
-    cycles = a2.vector_cycles(instr, dtype, nbytes)
-    assert 0 <= a2.vector_ps(instr, dtype, nbytes) - cycles * 10**12 / 1_850_000_000 < 1
+    cycles = a2.vector.cycles(instr, dtype, nbytes)
+    assert 0 <= cycles_ps(cycles, a2.core.clock) - cycles * 10**12 / 1_850_000_000 < 1
 
 
 def test_overrides():

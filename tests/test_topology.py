@@ -1,6 +1,6 @@
 """Topologies: which links a path crosses, how long it takes, and what is refused."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -22,11 +22,17 @@ def names(topology, src, dst):
     return [link.name for link in topology.path(src, dst)]
 
 
+def all_links(topology):
+    for src, dst in product(range(topology.devices), repeat=2):
+        topology.path(src, dst)
+    return topology.links
+
+
 def test_a_full_mesh_has_a_link_for_every_ordered_pair():
     a2 = machine("a2", 8)
     assert a2.path(0, 3) == (Link("dev0->dev3", 0, 3, 26_200_000_000, 270_000, "link"),)
     assert a2.path(3, 0) == (Link("dev3->dev0", 3, 0, 26_200_000_000, 270_000, "link"),)
-    assert len(list(a2.every_link())) == 8 * 7
+    assert len(all_links(a2)) == 8 * 7
 
 
 def test_a_device_reaches_itself_over_no_link():
@@ -41,7 +47,7 @@ def test_a_crossbar_takes_two_hops_of_half_a_microsecond():
         Link("switch->dev3", "switch", 3, 25_000_000_000, 500_000, "link"),
     )
     assert switch.latency(0, 3) == machine("ideal", 4).latency(0, 3) == 1_000_000
-    assert len(list(switch.every_link())) == 8
+    assert len(all_links(switch)) == 8
 
 
 def test_sister_dies_of_a3_use_their_sio():
@@ -64,7 +70,7 @@ def test_without_spread_a_pair_keeps_to_one_plane():
     assert names(a3, 6, 3) == ["dev6->ub2", "ub2->dev3"]
     assert names(a3, 3, 7) == ["dev3->ub3", "ub3->dev7"]
     assert a3.bandwidth(3, 6) == 28_000_000_000
-    assert len(list(a3.every_link())) == 16 * 7 * 2 + 16
+    assert len(all_links(a3)) == 16 * 7 * 2 + 16
 
 
 def test_a_ring_goes_the_shorter_way_round():
@@ -115,7 +121,6 @@ def test_links_appear_when_a_path_uses_them():
     a3.path(0, 1)
     a3.path(4, 10)
     assert [link.name for link in a3.links] == ["dev4->ub", "ub->dev8", "sio0->1", "ub->dev10"]
-    assert {link.name for link in a3.links} <= {link.name for link in a3.every_link()}
 
 
 def test_a_large_full_mesh_costs_nothing_until_it_is_used():

@@ -5,10 +5,14 @@ import pytest
 from built_traces import info, mesh, two_phase
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.reports.traffic import ALL_REDUCE_FORMS, Matrix, TrafficPoint, draw_traffic, matrix_of, points_of
+from a2a3sim.reports.traffic import ALL_REDUCE_FORMS, Matrix, TrafficPoint, draw_traffic, matrix_of
 from a2a3sim.trace.measures import measure
 
 N = 1024
+
+
+def points_of(runs):
+    return [TrafficPoint(run.algorithm, run.ranks, run.max_remote_bytes) for run in runs]
 
 
 def results():

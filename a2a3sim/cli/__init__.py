@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 __all__ = ["main"]
 
@@ -15,7 +16,7 @@ def main(argv: list[str] | None = None) -> int:
     from a2a3sim.errors import A2A3Error, ConfigError, DeadlockError
 
     # Newer typers carry their own copy of click, so its base error is found through a subclass.
-    usage_error = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+    usage_error: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
     command = typer.main.get_command(app)
     try:
         code = command.main(args=argv, prog_name="a2a3sim", standalone_mode=False)

@@ -7,7 +7,7 @@ Programs may use everything here as PyPTO's ``pypto.language``; ``a2a3sim.langua
 from typing import Any
 
 from a2a3sim.language.dynamic import dynamic
-from a2a3sim.language.handles import InOut, Out, Scalar, Tensor, Tile
+from a2a3sim.language.handles import InOut, Out, Scalar, Subscripts, Tensor, Tile
 from a2a3sim.language.host.blocks import at, manual_scope
 from a2a3sim.language.host.program import Program, function, program
 from a2a3sim.language.kernel.arithmetic import add, maximum, minimum, mul, sub
@@ -16,11 +16,10 @@ from a2a3sim.language.kernel.control import get_block_idx, get_block_num, phase,
 from a2a3sim.language.kernel.local import full, load, store
 from a2a3sim.language.kernel.loops import parallel, unroll, yield_
 from a2a3sim.language.kernel.loops import pl_range as range
-from a2a3sim.language.kernel.scalars import const, read, write
+from a2a3sim.language.kernel.scalars import const, read, read_at, write, write_at
 from a2a3sim.language.kernel.scalars import maximum as max
 from a2a3sim.language.kernel.scalars import minimum as min
-from a2a3sim.language.kernel.subscripts import TensorSubscripts
-from a2a3sim.language.kernel.tensors import assemble, create_tensor
+from a2a3sim.language.kernel.tensors import assemble, assign, create_tensor
 from a2a3sim.language.kernel.tensors import slice_of as slice
 from a2a3sim.language.kernel.tiles import matmul, move
 from a2a3sim.language.names import Namespace, look_up
@@ -44,7 +43,8 @@ from a2a3sim.language.types import (
     Role,
 )
 
-Tensor.subscripts = TensorSubscripts  # handles are data; what their subscripts do belongs to the operations
+# Handles are data; what their subscripts do belongs to the operations.
+Tensor.subscripts = Subscripts(read_at, write_at, assign)
 
 tile = Namespace("pl.tile")
 tensor = Namespace("pl.tensor")

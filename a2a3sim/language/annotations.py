@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from types import FrameType, FunctionType
 from typing import Any, NamedTuple, get_args, get_origin
 
 from a2a3sim.errors import InvalidOperationError
@@ -17,9 +18,7 @@ class Parameter(NamedTuple):
 
     name: str
     type: Annotation | None
-    default: object = inspect.Parameter.empty
-
-    empty = inspect.Parameter.empty  # the default of a parameter without one
+    default: object = inspect.Parameter.empty  # where it has none
 
     @property
     def direction(self) -> str:
@@ -40,23 +39,24 @@ class Signature(NamedTuple):
     """
 
     parameters: list[Parameter]
-    returns: tuple
+    returns: tuple[Annotation | None, ...]
 
 
-def _scope(fn) -> dict[str, Any]:
+def _scope(fn: FunctionType) -> dict[str, Any]:
     """Names that a text annotation of ``fn`` may use: module, closure, and the bodies around the definition.
 
     A name that only stands in text annotations is in no closure, so the frames are asked.
     """
     scope = dict(fn.__globals__)
-    frames, frame = [], sys._getframe(1)
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals is not fn.__globals__:
         frame = frame.f_back
     while frame is not None and frame.f_globals is fn.__globals__ and frame.f_code.co_name != "<module>":
         frames.append(frame)
         frame = frame.f_back
-    for frame in reversed(frames):
-        scope.update(frame.f_locals)
+    for around in reversed(frames):
+        scope.update(around.f_locals)
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
         try:
             scope[name] = cell.cell_contents
@@ -65,13 +65,13 @@ def _scope(fn) -> dict[str, Any]:
     return scope
 
 
-def _annotation(value) -> Annotation | None:
+def _annotation(value: object) -> Annotation | None:
     if isinstance(value, type) and issubclass(value, Tensor):
         value = Annotation("distributed" if issubclass(value, DistributedTensor) else "tensor", None, None)
     return value if isinstance(value, Annotation) else None
 
 
-def read_signature(fn, method: bool, bare_window_is_inout: bool) -> Signature:
+def read_signature(fn: FunctionType, method: bool, bare_window_is_inout: bool) -> Signature:
     """The parameters and results of a function.
 
     Args:
@@ -84,7 +84,7 @@ def read_signature(fn, method: bool, bare_window_is_inout: bool) -> Signature:
     signature = inspect.signature(fn)
     scope: dict[str, Any] = {}
 
-    def evaluate(text, what: str):
+    def evaluate(text: Any, what: str) -> Any:
         if not isinstance(text, str):
             return text
         if not scope:
@@ -101,13 +101,13 @@ def read_signature(fn, method: bool, bare_window_is_inout: bool) -> Signature:
     for name in list(signature.parameters)[1 if method else 0 :]:
         parameter = signature.parameters[name]
         declared = _annotation(evaluate(parameter.annotation, name))
-        is_bare = declared is not None and declared.kind == "distributed" and declared.direction is None
-        if is_bare and bare_window_is_inout:
-            declared = declared._replace(direction="inout")
+        if bare_window_is_inout and declared is not None and declared.kind == "distributed":
+            declared = declared._replace(direction=declared.direction or "inout")
         parameters.append(Parameter(name, declared, parameter.default))
     returned = evaluate(signature.return_annotation, "the result")
+    returns: tuple[Annotation | None, ...] = ()
     if returned is inspect.Signature.empty or returned is None:
-        returns = ()
+        pass
     elif get_origin(returned) is tuple:
         returns = tuple(_annotation(r) for r in get_args(returned))
     elif isinstance(returned, (tuple, list)):

@@ -6,17 +6,26 @@ The current context lives in the greenlet's own context variables, so kernels ne
 from __future__ import annotations
 
 import sys
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from a2a3sim.errors import ParserSyntaxError
+from a2a3sim.language.handles import Tensor
+from a2a3sim.language.types import DataType
 from a2a3sim.locate import user_frame
+from a2a3sim.models.barrier import BlockBarrier
 from a2a3sim.models.core import Core
-from a2a3sim.models.operation import Lane
+from a2a3sim.models.machine import Machine
+from a2a3sim.models.operation import Lane, Site
 
 __all__ = [
+    "Context",
+    "DeviceContext",
+    "HostBody",
     "KernelContext",
     "Note",
+    "OrchestrationBody",
     "caller_site",
     "current",
     "device_context",
@@ -25,20 +34,6 @@ __all__ = [
     "leave",
     "user_site",
 ]
-
-_current: ContextVar = ContextVar("a2a3sim context", default=None)
-
-current = _current.get
-
-
-def enter(context):
-    """Make a context current; returns the token for `leave`."""
-    return _current.set(context)
-
-
-def leave(token) -> None:
-    """Go back to the context before `enter`."""
-    _current.reset(token)
 
 
 class Note(NamedTuple):
@@ -53,7 +48,7 @@ class Note(NamedTuple):
 
     kind: str
     message: str
-    site: tuple
+    site: Site
     rank: int
     lane: Lane | None
     time: int
@@ -72,14 +67,21 @@ class KernelContext:
         deferred: conditions that hold back the end of its task so far; None where that is not allowed.
     """
 
-    level = "kernel"
+    level: Literal["kernel"] = "kernel"
     __slots__ = (
-        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "limited", "loads", "machine",
-        "row", "site", "strict", "task", "vector",
+        "bytes", "core", "deferred", "device", "group", "lane", "latencies", "loads", "machine", "row",
+        "site", "strict", "task", "ub", "vector",
     )  # fmt: skip
 
     def __init__(
-        self, machine, core: Core, lane: Lane, device: int, keeps_bytes: bool, group, task: Any = None
+        self,
+        machine: Machine,
+        core: Core,
+        lane: Lane,
+        device: int,
+        keeps_bytes: bool,
+        group: BlockBarrier,
+        task: Any = None,
     ) -> None:
         self.machine = machine
         self.core = core
@@ -87,20 +89,93 @@ class KernelContext:
         self.device = device
         self.bytes = keeps_bytes
         self.group = group
-        self.site = None
+        self.site: Site | None = None
         self.strict = core.fences == "statement"
         self.task = task
         self.deferred: int | None = None
-        self.limited = core.costs.ub is not None  # tiles need a place in UB
+        self.ub = core.ub  # where tiles get their places; None where UB has no limit
         self.row = machine.platform.align.row  # rows of tiles are multiples of it; None: of any size
         # What the machine has said before, by device or operands: a look-up instead of a call.
         self.loads = machine.fabric.loads_from(device)
         self.latencies = machine.fabric.latencies_from(device)
         self.vector = machine.vector_costs(device)
 
-    def note(self, kind: str, message: str, site: tuple) -> None:
+    def note(self, kind: str, message: str, site: Site) -> None:
         """Remember something that the checks will report, once per place and rank."""
         self.task.remember(Note(kind, message, site, self.lane.rank, self.lane, self.core.time))
+
+
+class OrchestrationBody(Protocol):
+    """An orchestration on its device, where it calls kernels (`a2a3sim.run.dispatch.Orchestration`).
+
+    Attributes:
+        blocks: cores of the next kernel.
+        manual: inside of `pl.manual_scope`.
+        tasks: kernels so far.
+    """
+
+    level: Literal["orchestration"]
+    blocks: int
+    manual: bool
+    tasks: int
+
+    def note(self, kind: str, message: str, site: Site) -> None:
+        """See `KernelContext.note`."""
+
+    def created(self, name: str, shape: tuple[int, ...], dtype: DataType) -> Tensor:
+        """A new tensor in the device's memory."""
+
+    def run_small(
+        self,
+        name: str,
+        body: Callable[[KernelContext], Any],
+        accesses: list[tuple[Tensor, bool, bool]],
+        site: Site,
+        joins: bool = False,
+    ) -> Any:
+        """Run a kernel of the simulator's own on one core."""
+
+    def run_kernel(self, function: Any, owner: Any, args: tuple[Any, ...], keep: Any = None) -> Any:
+        """Run a kernel of the program and wait for its end."""
+
+    def submit(self, block: Any, args: tuple[Any, ...], deps: tuple[Any, ...]) -> int:
+        """Start a block once the tasks before it are over."""
+
+
+class HostBody(Protocol):
+    """A host body while it is recorded (`a2a3sim.language.host.recording.HostContext`)."""
+
+    level: Literal["host"]
+
+    def created(self, name: str, shape: tuple[int, ...], dtype: DataType) -> Any:
+        """A host intermediate."""
+
+    def check_readable(self, tensor: Any) -> None:
+        """InvalidOperationError if a task writes the tensor."""
+
+    def call(self, function: Any, owner: object, args: tuple[Any, ...], device: Any, site: Site) -> Any:
+        """A function of the program is called."""
+
+    def dispatch(self, function: Any, owner: object, args: tuple[Any, ...], device: Any, site: Site) -> None:
+        """Record a kernel for one device; without ``device`` for the next."""
+
+
+DeviceContext: TypeAlias = KernelContext | OrchestrationBody
+Context: TypeAlias = DeviceContext | HostBody
+
+_current: ContextVar[Context | None] = ContextVar("a2a3sim context", default=None)
+
+current = _current.get
+
+
+def enter(context: Context) -> Token[Context | None]:
+    """Make a context current; returns the token for `leave`."""
+    return _current.set(context)
+
+
+def leave(token: Token[Context | None]) -> None:
+    """Go back to the context before `enter`."""
+    _current.reset(token)
 
 
 def kernel_context(what: str) -> KernelContext:
@@ -116,7 +191,7 @@ def kernel_context(what: str) -> KernelContext:
     return context
 
 
-def device_context(what: str):
+def device_context(what: str) -> DeviceContext:
     """The kernel that is running, or the orchestration.
 
     Raises:
@@ -129,13 +204,13 @@ def device_context(what: str):
     return context
 
 
-def user_site():
+def user_site() -> Site:
     """The user's line as (code object, instruction offset), however deep the simulator's own frames are."""
     frame = user_frame()
     return (frame.f_code, frame.f_lasti)
 
 
-def caller_site(depth: int = 2):
+def caller_site(depth: int = 2) -> Site:
     """The user's call site as (code object, instruction offset), cheap to take and resolved when shown."""
     frame = sys._getframe(depth)
     return (frame.f_code, frame.f_lasti)

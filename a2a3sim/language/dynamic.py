@@ -8,7 +8,9 @@ arguments; a stack per kernel keeps the bindings apart.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from typing import Any, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError
 
@@ -16,18 +18,21 @@ __all__ = ["Dim", "bound", "dim_value", "dynamic", "present_bindings", "unify"]
 
 _bindings: ContextVar[dict[str, int] | None] = ContextVar("dynamic dimensions", default=None)
 
+Bindings: TypeAlias = dict[str, int]
+_Operator: TypeAlias = Callable[[Any, Any], Any]
+
 
 class Dim:
     """A dynamic dimension or an arithmetic expression with one."""
 
     __slots__ = ("_compute", "names", "text")
 
-    def __init__(self, text: str, compute, names: tuple[str, ...]) -> None:
+    def __init__(self, text: str, compute: Callable[[Bindings], int], names: tuple[str, ...]) -> None:
         self.text = text
         self._compute = compute
         self.names = names
 
-    def value(self, bindings: dict[str, int] | None = None) -> int:
+    def value(self, bindings: Bindings | None = None) -> int:
         """The number it stands for; InvalidOperationError if a name is not bound here."""
         if bindings is None:
             bindings = _bindings.get()
@@ -37,7 +42,7 @@ class Dim:
                 f"dynamic dimension {missing[0]!r} has no value here: no argument of the running "
                 "function has it"
             )
-        return self._compute(bindings)
+        return self._compute(bindings)  # type: ignore[arg-type]  # None only where it has no names
 
     def __index__(self) -> int:
         return self.value()
@@ -50,51 +55,51 @@ class Dim:
     def __bool__(self) -> bool:
         return self.value() != 0
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, Dim) and self.text == other.text:
             return True
-        return _number(self) == _number(other)
+        return bool(self.value() == _number(other))
 
     def __hash__(self) -> int:
-        return hash(_number(self))
+        return hash(self.value())
 
-    def __lt__(self, other):
-        return _number(self) < _number(other)
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value() < _number(other))
 
-    def __le__(self, other):
-        return _number(self) <= _number(other)
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value() <= _number(other))
 
-    def __gt__(self, other):
-        return _number(self) > _number(other)
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value() > _number(other))
 
-    def __ge__(self, other):
-        return _number(self) >= _number(other)
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value() >= _number(other))
 
-    def __neg__(self):
+    def __neg__(self) -> Dim:
         return Dim(f"-{self.text}", lambda b: -self._compute(b), self.names)
 
 
-def _number(value):
+def _number(value: Any) -> Any:
     return value.value() if isinstance(value, Dim) else value
 
 
-def _binary(symbol: str, op):
-    def forward(self, other):
+def _binary(symbol: str, op: _Operator) -> tuple[_Operator, _Operator]:
+    def forward(self: Dim, other: Any) -> Any:
         return _combine(symbol, op, self, other)
 
-    def backward(self, other):
+    def backward(self: Dim, other: Any) -> Any:
         return _combine(symbol, op, other, self)
 
     return forward, backward
 
 
-def _combine(symbol, op, a, b):
+def _combine(symbol: str, op: _Operator, a: Any, b: Any) -> Any:
     names = tuple(dict.fromkeys((*getattr(a, "names", ()), *getattr(b, "names", ()))))
     bindings = _bindings.get()
     if bindings is not None and all(n in bindings for n in names):
         return op(_number(a), _number(b))
 
-    def compute(bindings):
+    def compute(bindings: Bindings) -> Any:
         left = a._compute(bindings) if isinstance(a, Dim) else a
         right = b._compute(bindings) if isinstance(b, Dim) else b
         return op(left, right)
@@ -125,7 +130,7 @@ def dynamic(name: str) -> Dim:
     return Dim(name, lambda bindings: bindings[name], (name,))
 
 
-def dim_value(value) -> int:
+def dim_value(value: Any) -> int:
     """A dimension, offset or count as a plain int.
 
     Raises:
@@ -137,7 +142,7 @@ def dim_value(value) -> int:
         raise InvalidOperationError(f"expected an integer, got {value!r}") from None
 
 
-def unify(dims, shape, bindings: dict[str, int]) -> str | None:
+def unify(dims: Sequence[Any], shape: Sequence[int], bindings: Bindings) -> str | None:
     """Bind the plain names in ``dims`` from ``shape``; returns what does not fit, or None."""
     if len(dims) != len(shape):
         return f"rank {len(shape)} instead of {len(dims)}"
@@ -148,7 +153,7 @@ def unify(dims, shape, bindings: dict[str, int]) -> str | None:
     return None
 
 
-def present_bindings() -> dict[str, int]:
+def present_bindings() -> Bindings:
     """The bindings in force."""
     return _bindings.get() or {}
 
@@ -158,11 +163,11 @@ class bound:
 
     __slots__ = ("_bindings", "_token")
 
-    def __init__(self, bindings: dict[str, int]) -> None:
+    def __init__(self, bindings: Bindings) -> None:
         self._bindings = bindings
 
     def __enter__(self) -> None:
         self._token = _bindings.set(self._bindings)
 
-    def __exit__(self, *_exc) -> None:
+    def __exit__(self, *_exc: object) -> None:
         _bindings.reset(self._token)

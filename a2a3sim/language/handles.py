@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError, KernelError
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.types import DataType, as_dtype
-from a2a3sim.models.memory import Memory, region_accesses
+from a2a3sim.language.types import Array, DataType, Indices, as_dtype
+from a2a3sim.models.memory import Memory, Span, region_accesses
+from a2a3sim.models.operation import Operation
 
 __all__ = [
     "Annotation",
     "CommCtx",
     "DistributedTensor",
+    "Holes",
     "InOut",
+    "Key",
     "Layout",
     "Out",
     "Region",
@@ -31,12 +35,12 @@ class Annotation(NamedTuple):
     """A parameter's declared type."""
 
     kind: str  # tensor, distributed, tile, scalar
-    dims: tuple | None
+    dims: tuple[Any, ...] | None
     dtype: DataType | None
     direction: str | None = None  # None, "out", "inout"
 
 
-def _annotate(kind: str, item) -> Annotation:
+def _annotate(kind: str, item: Any) -> Annotation:
     if not isinstance(item, tuple):
         item = (item,)
     if kind == "scalar":
@@ -55,7 +59,7 @@ class _Direction:
     def __init__(self, direction: str) -> None:
         self._direction = direction
 
-    def __getitem__(self, item) -> Annotation:
+    def __getitem__(self, item: Any) -> Annotation:
         if isinstance(item, type) and issubclass(item, Tensor):
             item = Annotation("distributed" if issubclass(item, DistributedTensor) else "tensor", None, None)
         if not isinstance(item, Annotation):
@@ -75,20 +79,24 @@ InOut = _Direction("inout")
 class Scalar:
     """``pl.Scalar[dtype]``: a scalar parameter."""
 
-    def __class_getitem__(cls, item) -> Annotation:
+    def __class_getitem__(cls, item: Any) -> Annotation:
         return _annotate("scalar", item)
+
+
+#: A subscript: a number or a slice for each axis.
+Key: TypeAlias = "SupportsIndex | slice | tuple[SupportsIndex | slice, ...]"
 
 
 class Region(NamedTuple):
     """A rectangle of a tensor: its bytes, its numpy index and its size."""
 
-    spans: tuple  # (offset, rows, row_bytes, stride) in the memory object
-    index: tuple  # slices
+    spans: tuple[Span, ...]  # (offset, rows, row_bytes, stride) in the memory object
+    index: tuple[slice, ...]  # type: ignore[assignment]  # the rectangle, not where a value stands in the tuple
     nbytes: int
     shape: tuple[int, ...]
 
 
-def row_major(shape, itemsize: int) -> tuple[int, ...]:
+def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Strides in bytes of a contiguous tensor."""
     strides, step = [], itemsize
     for size in reversed(shape):
@@ -107,17 +115,19 @@ class Layout:
 
     __slots__ = ("_cells", "_regions", "base", "dtype", "name", "part", "shape", "strides")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: DataType, base: int, strides) -> None:
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: DataType, base: int, strides: tuple[int, ...]
+    ) -> None:
         self.name = name
         self.shape = shape
         self.dtype = dtype
         self.base = base
         self.strides = strides
         self.part = False
-        self._regions: dict[tuple, Region] = {}
-        self._cells: dict[tuple, int] = {}
+        self._regions: dict[tuple[Any, ...], Region] = {}
+        self._cells: dict[tuple[Any, ...], int] = {}
 
-    def cell(self, what: str, offsets) -> int:
+    def cell(self, what: str, offsets: Indices) -> int:
         """The byte offset of the signal cell at ``offsets``.
 
         Raises:
@@ -132,7 +142,7 @@ class Layout:
             found = self._cells[key] = self.region(what, offsets, (1,) * len(self.shape)).spans[0][0]
         return found
 
-    def view(self, key) -> Layout:
+    def view(self, key: Key) -> Layout:
         """The part that a subscript names: an int drops its axis, a slice keeps it, missing axes are whole.
 
         Raises:
@@ -175,7 +185,7 @@ class Layout:
         found.part = True
         return found
 
-    def region(self, what: str, offsets, shape) -> Region:
+    def region(self, what: str, offsets: Indices, shape: Indices) -> Region:
         """The rectangle at ``offsets`` of extent ``shape``.
 
         Raises:
@@ -185,53 +195,41 @@ class Layout:
         found = self._regions.get((*offsets, *shape))
         if found is not None and len(offsets) == len(self.shape):
             return found
-        offsets = tuple(dim_value(o) for o in offsets)
-        shape = tuple(dim_value(s) for s in shape)
-        if len(offsets) != len(self.shape) or len(shape) != len(self.shape):
+        at, extent = tuple(map(dim_value, offsets)), tuple(map(dim_value, shape))
+        if len(at) != len(self.shape) or len(extent) != len(self.shape):
             raise InvalidOperationError(
                 f"{what}: {self.name} has rank {len(self.shape)} (shape {list(self.shape)}), but offsets "
-                f"{list(offsets)} and shape {list(shape)} have ranks {len(offsets)} and {len(shape)}"
+                f"{list(at)} and shape {list(extent)} have ranks {len(at)} and {len(extent)}"
             )
-        for axis, (o, s, size) in enumerate(zip(offsets, shape, self.shape, strict=True)):
+        for axis, (o, s, size) in enumerate(zip(at, extent, self.shape, strict=True)):
             if s <= 0:
-                raise InvalidOperationError(f"{what}: sizes must be positive, got shape {list(shape)}")
+                raise InvalidOperationError(f"{what}: sizes must be positive, got shape {list(extent)}")
             if o < 0 or o + s > size:
                 raise KernelError(
                     f"out of bounds: {what} touches [{o}, {o + s}) of axis {axis} of {self.name}, "
-                    f"which holds [0, {size}) (shape {list(self.shape)}, offsets {list(offsets)}, "
-                    f"extent {list(shape)})"
+                    f"which holds [0, {size}) (shape {list(self.shape)}, offsets {list(at)}, "
+                    f"extent {list(extent)})"
                 )
         spans = tuple(
-            tuple(a[1:])
-            for a in region_accesses(None, self.base, self.strides, self.dtype.itemsize, offsets, shape)
+            (a.offset, a.rows, a.row_bytes, a.stride)
+            for a in region_accesses(None, self.base, self.strides, self.dtype.itemsize, at, extent)
         )
         nbytes = self.dtype.itemsize
-        for s in shape:
+        for s in extent:
             nbytes *= s
         region = Region(
-            spans, tuple(slice(o, o + s) for o, s in zip(offsets, shape, strict=True)), nbytes, shape
+            spans, tuple(slice(o, o + s) for o, s in zip(at, extent, strict=True)), nbytes, extent
         )
-        self._regions[(*offsets, *shape)] = region
+        self._regions[(*at, *extent)] = region
         return region
 
 
-class Subscripts(Protocol):
-    """What subscripts of a tensor do beyond views; `a2a3sim.language.kernel.subscripts` provides it.
+class Subscripts(NamedTuple):
+    """What subscripts of a tensor do beyond views; the caller's caller is the user's line."""
 
-    The caller's caller is the user's line.
-    """
-
-    @staticmethod
-    def read_at(src: Tensor, offset: tuple) -> int | float | bool:
-        """The element that a subscript names."""
-
-    @staticmethod
-    def write_at(dst: Tensor, offset: tuple, value) -> None:
-        """Assign to the element that a subscript names."""
-
-    @staticmethod
-    def assign(target: Tensor, key, value) -> None:
-        """``tensor[key] = value`` with slices."""
+    read_at: Callable[[Tensor, tuple[Any, ...]], int | float]
+    write_at: Callable[[Tensor, tuple[Any, ...], Any], None]
+    assign: Callable[[Tensor, Key, Any], None]
 
 
 class Tensor:
@@ -247,9 +245,9 @@ class Tensor:
 
     __slots__ = ("array", "dynamic", "layout", "memory")
 
-    subscripts: ClassVar[type[Subscripts]]  # handles are data; the operations say what subscripts do
+    subscripts: ClassVar[Subscripts]  # handles are data; the operations say what subscripts do
 
-    def __class_getitem__(cls, item) -> Annotation:
+    def __class_getitem__(cls, item: Any) -> Annotation:
         return _annotate("distributed" if issubclass(cls, DistributedTensor) else "tensor", item)
 
     def __init__(self, memory: Memory, layout: Layout) -> None:
@@ -273,13 +271,13 @@ class Tensor:
         """The name it goes by in reports."""
         return self.layout.name
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Key) -> Any:
         """A view, or the element itself if every axis has an int."""
         if full_index(key, self.layout):
             return self.subscripts.read_at(self, key if isinstance(key, tuple) else (key,))
         return self.viewed(self.layout.view(key))
 
-    def __setitem__(self, key, value) -> None:
+    def __setitem__(self, key: Key, value: Any) -> None:
         """Put a tile or tensor into the part that the subscript names, or a number into one element."""
         if full_index(key, self.layout):
             self.subscripts.write_at(self, key if isinstance(key, tuple) else (key,), value)
@@ -294,7 +292,7 @@ class Tensor:
         return f"<{type(self).__name__} {self.name} {self.shape} {self.dtype!r}>"
 
 
-def full_index(key, layout: Layout) -> bool:
+def full_index(key: Key, layout: Layout) -> bool:
     """Whether a subscript names one element."""
     key = key if isinstance(key, tuple) else (key,)
     return len(key) == len(layout.shape) and not any(isinstance(k, slice) for k in key)
@@ -308,7 +306,7 @@ class Window:
     def __init__(self, memories: list[Memory], domain: tuple[int, ...]) -> None:
         self.memories = memories
         self.domain = domain
-        self._views: dict[tuple, list[Tensor]] = {}
+        self._views: dict[tuple[Any, ...], list[Tensor]] = {}
 
     def slices(self, layout: Layout) -> list[Tensor]:
         """One tensor per rank; equal layouts share them."""
@@ -341,7 +339,7 @@ class DistributedTensor(Tensor):
         """The same window seen through another layout."""
         return DistributedTensor(self._window, layout, self.domain)
 
-    def peer(self, what: str, peer) -> Tensor:
+    def peer(self, what: str, peer: SupportsIndex) -> Tensor:
         """The slice of another rank; KernelError if there is no such rank."""
         slices = self.slices
         if type(peer) is not int:
@@ -362,6 +360,13 @@ class CommCtx(NamedTuple):
     devices: tuple[int, ...]  # logical device of each domain rank
 
 
+class Holes(NamedTuple):
+    """Which elements of a tile are undefined, and where they come from."""
+
+    mask: Array
+    origin: str  # for people: "tensor y", "a tile made by pl.tile.create"
+
+
 class Tile:
     """A value in UB.
 
@@ -369,23 +374,25 @@ class Tile:
         shape: allocated extents; ``valid`` the part that holds values.
         data: numpy array of ``shape``, None in a timing-only run or before it has arrived.
         op: the operation that makes it.
-        life: its place in UB.
+        life: its place in UB (`a2a3sim.models.ub.TileLife`), None where UB has no limit.
         holes: elements that nobody has written (`a2a3sim.language.kernel.undefined`), or None.
     """
 
     __slots__ = ("data", "dtype", "holes", "life", "op", "shape", "valid")
 
-    def __class_getitem__(cls, item) -> Annotation:
+    def __class_getitem__(cls, item: Any) -> Annotation:
         return _annotate("tile", item)
 
-    def __init__(self, shape, dtype: DataType, op, valid=None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: DataType, op: Operation, valid: tuple[int, ...] | None = None
+    ) -> None:
         self.shape = shape
         self.valid = shape if valid is None else valid
         self.dtype = dtype
         self.op = op
-        self.life = None
-        self.data = None
-        self.holes = None
+        self.life: Any = None
+        self.data: Any = None
+        self.holes: Holes | None = None
 
     def __repr__(self) -> str:
         return f"<Tile {list(self.shape)} {self.dtype!r}>"

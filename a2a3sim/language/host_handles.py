@@ -5,11 +5,13 @@ The bodies run before anything is simulated, so none of them has a place in a de
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from a2a3sim.language.context import current
-from a2a3sim.language.handles import Layout, full_index
-from a2a3sim.language.types import INT32, DataType
+from a2a3sim.language.handles import Key, Layout, full_index
+from a2a3sim.language.types import INT32, Array, DataType
 
 __all__ = ["HostBuffer", "HostTensor", "WindowBuffer", "WindowView"]
 
@@ -28,9 +30,7 @@ class HostBuffer:
 
     __slots__ = ("array", "created", "name", "original", "resident", "torch")
 
-    def __init__(
-        self, name: str, array: np.ndarray, original: np.ndarray | None = None, created=False
-    ) -> None:
+    def __init__(self, name: str, array: Array, original: Array | None = None, created: bool = False) -> None:
         self.name = name
         self.array = array
         self.original = original
@@ -43,7 +43,7 @@ class HostBuffer:
         """Size in bytes."""
         return self.array.nbytes
 
-    def bytes(self) -> np.ndarray:
+    def bytes(self) -> Array:
         """The storage as a flat uint8 array that shares its memory."""
         return self.array.reshape(-1).view(np.uint8)
 
@@ -77,7 +77,7 @@ class HostTensor:
         """The name it goes by in reports."""
         return self.layout.name
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Key) -> Any:
         if full_index(key, self.layout):
             context = current()
             if context is not None and context.level == "host":
@@ -85,7 +85,7 @@ class HostTensor:
             return self.numpy()[key].item()
         return HostTensor(self.buffer, self.layout.view(key))
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> Array:
         """A numpy array that shares the storage."""
         layout = self.layout
         return np.ndarray(layout.shape, layout.dtype.numpy, self.buffer.bytes(), layout.base, layout.strides)
@@ -140,7 +140,7 @@ class WindowView:
         """Element type."""
         return self.layout.dtype
 
-    def __getitem__(self, key) -> WindowView:
+    def __getitem__(self, key: Key) -> WindowView:
         return WindowView(self.buffer, self.layout.view(key), "a subscript")
 
     def __repr__(self) -> str:

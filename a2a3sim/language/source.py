@@ -6,20 +6,21 @@ import ast
 import inspect
 import linecache
 import re
-from types import CellType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
+from typing import Any
 
 __all__ = ["assigned_name", "names_in", "rebuilt", "resolve", "scope_of", "syntax_tree"]
 
 _ASSIGNED = re.compile(r"^\s*(\w+)\s*(?::[^=]+)?=[^=]")
 
 
-def assigned_name(frame) -> str | None:
+def assigned_name(frame: FrameType) -> str | None:
     """The name that the caller's line assigns to, for reports."""
     match = _ASSIGNED.match(linecache.getline(frame.f_code.co_filename, frame.f_lineno))
     return match.group(1) if match else None
 
 
-def names_in(code) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
     """Every global, closure and attribute name that a code object uses, nested functions included."""
     found = set(code.co_names) | set(code.co_freevars)
     for const in code.co_consts:
@@ -28,7 +29,7 @@ def names_in(code) -> set[str]:
     return found
 
 
-def syntax_tree(fn) -> ast.FunctionDef | None:
+def syntax_tree(fn: FunctionType | CodeType) -> ast.FunctionDef | None:
     """The definition of a function with the line numbers of its file, or None where there is no source."""
     try:
         lines, first = inspect.getsourcelines(fn)
@@ -42,13 +43,15 @@ def syntax_tree(fn) -> ast.FunctionDef | None:
     except SyntaxError:
         return None
     indented = lines[0][:1].isspace()
-    node = module.body[0].body[0] if indented else module.body[0]
+    node = module.body[0]
+    if indented and isinstance(node, ast.If):
+        node = node.body[0]
     if not isinstance(node, ast.FunctionDef):
         return None
     return ast.increment_lineno(node, first - (2 if indented else 1))
 
 
-def scope_of(fn) -> dict:
+def scope_of(fn: FunctionType) -> dict[str, Any]:
     """The global and closure names of a function with their present values."""
     scope = dict(fn.__globals__)
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
@@ -59,7 +62,7 @@ def scope_of(fn) -> dict:
     return scope
 
 
-def resolve(node: ast.expr, scope: dict):
+def resolve(node: ast.expr, scope: dict[str, Any]) -> Any:
     """What a name or dotted name means, or None."""
     if isinstance(node, ast.Name):
         return scope.get(node.id)
@@ -69,7 +72,7 @@ def resolve(node: ast.expr, scope: dict):
     return None
 
 
-def rebuilt(fn, node: ast.FunctionDef, helpers: dict[str, object]):
+def rebuilt(fn: FunctionType, node: ast.FunctionDef, helpers: dict[str, object]) -> FunctionType:
     """A function like ``fn`` with the body of ``node``.
 
     Args:

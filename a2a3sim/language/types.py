@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
+from typing import Any, SupportsIndex, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -11,9 +13,15 @@ from a2a3sim.errors import InvalidOperationError
 
 __all__ = [
     "BF16", "BOOL", "DTYPES", "FP16", "FP32", "INDEX", "INT8", "INT16", "INT32", "INT64", "TASK_ID",
-    "UINT8", "UINT32", "AtomicType", "DataType", "FunctionType", "Level", "MemorySpace", "NotifyOp",
-    "ReduceOp", "Role", "WaitCmp", "as_dtype",
+    "UINT8", "UINT32", "Array", "AtomicType", "DataType", "FunctionType", "Indices", "Level", "MemorySpace",
+    "NotifyOp", "Number", "ReduceOp", "Role", "WaitCmp", "as_dtype",
 ]  # fmt: skip
+
+#: One number for each axis: ints, dynamic dimensions, device integers.
+Indices: TypeAlias = Sequence[SupportsIndex]
+#: A number that a program calculates with.
+Number: TypeAlias = "int | float | np.generic"
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class DataType:
@@ -21,11 +29,11 @@ class DataType:
 
     __slots__ = ("bits", "floating", "itemsize", "name", "numpy")
 
-    def __init__(self, name: str, bits: int, numpy_type, floating: bool) -> None:
+    def __init__(self, name: str, bits: int, numpy_type: Any, floating: bool) -> None:
         self.name = name
         self.bits = bits
-        self.numpy = np.dtype(numpy_type)
-        self.itemsize = self.numpy.itemsize
+        self.numpy: np.dtype[Any] = np.dtype(numpy_type)
+        self.itemsize: int = self.numpy.itemsize
         self.floating = floating
 
     def get_byte(self) -> int:
@@ -39,7 +47,7 @@ class DataType:
     def __repr__(self) -> str:
         return self.name.upper()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[Any], DataType], tuple[str]]:
         return (as_dtype, (self.name,))
 
 
@@ -61,7 +69,7 @@ DTYPES = {d.name: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8
 _BY_NUMPY = {d.numpy: d for d in (FP32, FP16, BF16, INT32, INT16, INT8, INT64, UINT8, UINT32, BOOL)}
 
 
-def as_dtype(value) -> DataType:
+def as_dtype(value: Any) -> DataType:
     """A DataType from itself, its name, or a numpy or torch dtype.
 
     Raises:

@@ -16,7 +16,7 @@ from a2a3sim.result import RunResult
 from a2a3sim.trace.critical_path import summary
 from a2a3sim.units import format_size, format_time
 
-__all__ = ["ClosedForm", "cost_card", "critical_path_bars", "percent_of_bound", "typical"]
+__all__ = ["ClosedForm", "cost_card", "critical_path_bars", "typical"]
 
 _COLUMNS = 3  # algorithms side by side on a terminal of 80 columns
 _EXACT = "  its value"  # the row below the closed form
@@ -36,13 +36,6 @@ def typical(runs: Sequence[RunResult]) -> RunResult:
     """The run with the median time (the faster of the two in the middle)."""
     ordered = sorted(runs, key=lambda run: (run.kernel_ps, run.seed))
     return ordered[(len(ordered) - 1) // 2]
-
-
-def percent_of_bound(result: RunResult) -> float | None:
-    """How close a run came to its bound, in percent; None without a bound."""
-    if result.bound_ps is None or not result.kernel_ps:
-        return None
-    return 100 * result.bound_ps / result.kernel_ps
 
 
 def cost_card(
@@ -93,7 +86,7 @@ def _column(group: list[RunResult], baseline: list[RunResult], form: ClosedForm 
     measured = [use.remote_bytes for use in run.per_rank]
     low, high = min(measured, default=0), max(measured, default=0)
     payload = run.bytes_per_rank
-    share = percent_of_bound(run)
+    share = run.percent_of_bound
     cells = {
         "payload N": "" if payload is None else format_size(payload),
         "remote bytes per rank": format_size(high)

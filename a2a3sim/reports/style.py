@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from a2a3sim.errors import ConfigError
@@ -71,7 +72,7 @@ _ALGORITHMS = {
 
 _TINTS = ("#EEF3F8", "#F8F1E7", "#EDF5EF", "#F6EEF4")
 
-_STYLE = {
+_STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so the same everywhere
     "font.size": 8,

@@ -26,8 +26,8 @@ def summary_lines(run: RunResult) -> Iterator[str]:
         f"kernel {format_time(run.kernel_ps)}{why}",
         f"remote {format_size(run.max_remote_bytes)} per rank",
     ]
-    if run.bound_ps is not None and run.kernel_ps:
-        parts.append(f"{100 * run.bound_ps / run.kernel_ps:.0f} % of bound")
+    if run.percent_of_bound is not None:
+        parts.append(f"{run.percent_of_bound:.0f} % of bound")
     if run.links:
         parts.append(links_line(run))
     if run.numerics is not None:

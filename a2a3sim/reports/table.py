@@ -88,8 +88,8 @@ def what_bound_it(result: RunResult) -> str:
     if rest >= 0.5:
         said.append(f"other {rest:.0f} %")
     parts = [", ".join(said) or "no time"]
-    if result.bound_ps is not None and result.kernel_ps:
-        parts.append(f"{100 * result.bound_ps / result.kernel_ps:.1f} % of bound")
+    if result.percent_of_bound is not None:
+        parts.append(f"{result.percent_of_bound:.1f} % of bound")
     if result.links:
         parts.append(links_line(result))
     return " · ".join(parts)
@@ -120,8 +120,8 @@ def nccl_lines(rows: Sequence[PerfRow], head: str = "") -> Iterator[str]:
         yield f"# Avg bus bandwidth {name}: {sum(own) / len(own) / 1e9:.4g} GB/s"
     yield "# What bound it:"
     for name in algorithms:
-        own = [r for r in rows if r.algorithm == name]
-        for row in dict.fromkeys((own[0], own[len(own) // 2], own[-1])):
+        its = [r for r in rows if r.algorithm == name]
+        for row in dict.fromkeys((its[0], its[len(its) // 2], its[-1])):
             yield f"#   {name} {row.size} B: {what_bound_it(row.result)}"
 
 

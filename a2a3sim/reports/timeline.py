@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.reports.card import percent_of_bound
 from a2a3sim.reports.heading import header
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
@@ -36,7 +35,7 @@ _MARGIN = 1.015  # of the time axis, for the line at the end
 _STRIP_BINS = 1500
 _PALE = 0.38
 _THIN = 0.02  # inches
-_HATCH = {"facecolor": "#F4F4F4", "edgecolor": "#9A9A9A", "hatch": "//////"}
+_HATCH: dict[str, Any] = {"facecolor": "#F4F4F4", "edgecolor": "#9A9A9A", "hatch": "//////"}
 _SHAPE = {"issue": 0.5, "notify": 1.0}  # height of a bar of the scalar pipe, of its lane
 
 
@@ -298,8 +297,8 @@ class _Panel:
         shift = axes.transAxes
         above = 1 + 0.26 * inch
         said = [format_time(result.kernel_ps)]
-        if percent_of_bound(result) is not None:
-            said.append(f"{percent_of_bound(result):.0f} % of bound")
+        if result.percent_of_bound is not None:
+            said.append(f"{result.percent_of_bound:.0f} % of bound")
         said.append(f"{format_size(result.max_remote_bytes)} remote per rank")
         said.append(f"{result.rounds} round{'s' if result.rounds != 1 else ''}")
         cores = max((view.cores for view in self.views), default=1)
@@ -346,7 +345,7 @@ def _legend(figure, panels: list[_Panel], total: float) -> None:
     from matplotlib.patches import Patch
 
     shown = set().union(*(panel.shown for panel in panels))
-    handles = []
+    handles: list[Any] = []
     for what, colour in ACTIVITY_COLOURS.items():
         if what not in shown:
             continue
@@ -361,7 +360,12 @@ def _legend(figure, panels: list[_Panel], total: float) -> None:
     for panel in panels:
         for severity, title in mark_titles(panel.run.result):
             prefix = f"{panel.run.name}: " if len(panels) > 1 else ""
-            style = {"color": "none", "marker": "D", "mfc": MARK_COLOURS[severity], "mec": "white"}
+            style: dict[str, Any] = {
+                "color": "none",
+                "marker": "D",
+                "mfc": MARK_COLOURS[severity],
+                "mec": "white",
+            }
             handles.append(Line2D([], [], label=prefix + title, **style))
     figure.legend(
         handles=handles,

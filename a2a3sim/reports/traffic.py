@@ -6,7 +6,7 @@ matrix of bytes per ordered pair for each run. Takes plain data, so it draws res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from a2a3sim.reports.style import (
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size
 
-__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "TrafficPoint", "draw_traffic", "matrix_of", "points_of"]
+__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "TrafficPoint", "draw_traffic", "matrix_of"]
 
 _TOP, _ROW = 0.6, 3.1  # inches: the title, and one row of pictures
 _LINE, _MATRIX, _SIDE = 4.6, 3.2, 2.35
@@ -61,11 +61,6 @@ class Matrix(NamedTuple):
     title: str
     ranks: int
     pairs: Mapping[tuple[int, int], int]
-
-
-def points_of(results: Iterable[RunResult]) -> list[TrafficPoint]:
-    """The measurements of some runs."""
-    return [TrafficPoint(run.algorithm or run.program, run.ranks, run.max_remote_bytes) for run in results]
 
 
 def matrix_of(result: RunResult) -> Matrix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **scalars}
+        scalars = {**{p.name: p.default for p in parameters if p.default is not Parameter.empty}, **scalars}
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):
@@ -70,7 +71,8 @@ class CallArguments:
         return filled
 
     def _handles(self, on_devices: bool) -> list:
-        arrays, names, handles = [], [], []
+        arrays, names = [], []
+        handles: list[Any] = []
         for value, parameter in zip(self.given, self.entry.parameters, strict=True):
             what = f"argument {parameter.name} of {self.name}"
             if isinstance(value, (DeviceTensor, StackedDeviceTensor)):
@@ -97,7 +99,7 @@ class CallArguments:
                 handle.buffer.torch = True
         return handles
 
-    def tensors(self) -> Iterator[tuple[Any, HostTensor]]:
+    def tensors(self) -> Iterator[tuple[Parameter, HostTensor]]:
         """(parameter, host tensor) of each tensor argument."""
         for parameter, handle in zip(self.entry.parameters, self.handles, strict=True):
             if isinstance(handle, HostTensor):

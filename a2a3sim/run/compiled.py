@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from a2a3sim.config import DistributedConfig, RunConfig, check_backend
 from a2a3sim.errors import SelectionError
@@ -11,6 +12,10 @@ from a2a3sim.run.call_arguments import CallArguments
 from a2a3sim.run.calls import run_call
 from a2a3sim.run.fabrics import Fabrics
 from a2a3sim.units import nearest
+
+if TYPE_CHECKING:
+    from a2a3sim.result import RunResult
+    from a2a3sim.trace.record import Trace
 
 __all__ = ["CompiledProgram"]
 
@@ -43,9 +48,9 @@ class CompiledProgram:
         self.platform = platform
         self.distributed_config = distributed or DistributedConfig()
         self.output_dir = output_dir
-        self.last_run = None
-        self.last_trace = None
-        self.last_call = None
+        self.last_run: RunResult | None = None
+        self.last_trace: Trace | None = None
+        self.last_call: Any = None
         self.fabrics = Fabrics()
         self.facts: dict = {}
         self.scalars: dict = {}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.models.hold import later
-from a2a3sim.models.operation import Lane, Operation
+from a2a3sim.models.operation import Lane, Move, Operation
 from a2a3sim.trace.record import resolve_site
 from a2a3sim.units import format_time, parse_time
 
@@ -130,10 +130,10 @@ class Holds:
                     there = delay.dispatch == lane.dispatch and delay.occurrence == of_dispatch
                 else:
                     there = delay.line == place.line and delay.occurrence == of_line
-                    there = there and same_file(place.file, delay.file)
+                    there = there and delay.file is not None and same_file(place.file, delay.file)
                 if there and not delay.flight:
                     held += delay.time_ps
-                elif there and op.path is not None:
+                elif there and isinstance(op, Move):
                     op.path = later(op.path, delay.time_ps)
             return held
 

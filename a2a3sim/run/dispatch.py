@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from a2a3sim.engine import current_kernel
+from a2a3sim.engine import Kernel, current_kernel
 from a2a3sim.errors import A2A3Error, InvalidOperationError
 from a2a3sim.language.context import Note, enter, leave
 from a2a3sim.language.handles import Layout, Tensor, row_major
@@ -43,7 +45,8 @@ class Device:
 
     def take_cores(self, count: int) -> list[int]:
         """The lowest free cores; beyond the device's number only for what needs no core of its own."""
-        found, core = [], 0
+        found: list[int] = []
+        core = 0
         while len(found) < count:
             if core not in self._busy:
                 found.append(core)
@@ -89,8 +92,8 @@ class _Task:
         self.missing = 0  # tasks that it still waits for
         self.parked = False  # its thread has got as far as to wait for them
         self.successors: list[_Task] = []
-        self.thread = None
-        self.joined_by = None  # the thread that waits for its end
+        self.thread: Kernel
+        self.joined_by: Kernel | None = None  # the thread that waits for its end
 
 
 class Orchestration:
@@ -102,7 +105,7 @@ class Orchestration:
         tasks: kernels so far.
     """
 
-    level = "orchestration"
+    level: Literal["orchestration"] = "orchestration"
 
     def __init__(self, device: Device, task: Dispatch) -> None:
         self.device = device

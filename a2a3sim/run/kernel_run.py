@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from a2a3sim.engine import current_kernel
@@ -129,11 +131,12 @@ class KernelRun:
 class _Block:
     """One block of a kernel on one core."""
 
+    finished: Callable[[], None]  # to be called at the end of `main`
+
     def __init__(self, kernel: KernelRun, context: KernelContext) -> None:
         self.kernel = kernel
         self.context = context
         self.result = None
-        self.finished = None
 
     @property
     def core(self):

@@ -89,6 +89,8 @@ class Launch:
         watch=None,
     ) -> None:
         self.recording = recording
+        #: Their domains are inferred: no collective is left.
+        self.asked: list[Dispatch | HostTask] = recording.tasks  # type: ignore[assignment]
         self.platform = platform
         self.settings = settings
         self.placement = placement
@@ -102,7 +104,14 @@ class Launch:
         fabric = settings.fabrics.take(platform, topology, settings.jitter_of_links())
         holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
         self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
-        self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic)
+        self.trace = Trace(
+            fences=settings.fences,
+            skew_ps=settings.skew_ps,
+            atomic_ps=platform.signal.atomic,
+            kept=self.residence.persistent and not self.residence.reset,
+            set_writes_line=platform.align.line is not None,
+            granule=platform.align.row,
+        )
         self.machine.only_polls = self._only_polls
         self.bytes = not settings.timing_only or bool(settings.keep)
         self.tasks = TaskBoard(recording.tasks, self.engine)
@@ -136,7 +145,7 @@ class Launch:
         return array
 
     def _poison_intermediates(self) -> None:
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created and arg.dtype.itemsize > 1:
                     arg.buffer.array.reshape(-1).view(np.uint16)[:] = POISON
@@ -149,11 +158,11 @@ class Launch:
         if not self.settings.checks or self.settings.timing_only:
             return
         buffers = {id(b): b for b in outputs if b.resident is None}
-        for task in self.recording.tasks:
+        for task in self.asked:
             for arg in task.args:
                 if isinstance(arg, HostTensor) and arg.buffer.created:
                     buffers[id(arg.buffer)] = arg.buffer
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 for tensor, _, writes in task.accesses():
                     if writes and isinstance(tensor, HostTensor):
@@ -245,7 +254,7 @@ class Launch:
         """
         queues: dict[int, list[Dispatch]] = {}
         host: list[HostTask] = []
-        for task in self.recording.tasks:
+        for task in self.asked:
             if isinstance(task, HostTask):
                 host.append(task)
             else:

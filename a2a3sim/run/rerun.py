@@ -15,8 +15,7 @@ import numpy as np
 
 from a2a3sim.errors import A2A3Error, DeadlockError
 from a2a3sim.language.handles import Layout
-from a2a3sim.language.host.recording import Recording
-from a2a3sim.language.host.tasks import HostTask
+from a2a3sim.language.host.recording import Dispatch, Recording
 from a2a3sim.language.host_handles import HostBuffer, HostTensor
 from a2a3sim.run.launch import Launch
 from a2a3sim.run.settings import Settings
@@ -103,9 +102,9 @@ class Call:
 
     def over(self, launch: Launch) -> None:
         """The call has ended: note which rank was handed what."""
-        tasks = launch.recording.tasks
+        tasks = [task for task in launch.recording.tasks if isinstance(task, Dispatch)]
         self.operations = sum(len(lane.operations) for lane in launch.trace.lanes)
-        if any(isinstance(task, HostTask) for task in tasks):
+        if len(tasks) < len(launch.recording.tasks):
             self.obstacle = (
                 self.obstacle or "it runs functions on the host, which a repetition would run again"
             )
@@ -152,7 +151,7 @@ class Call:
         """
         kept = [b.array for b in self._buffers]
         settings = replace(self.settings, **changes)
-        error = None
+        error: A2A3Error | None = None
         try:
             for buffer, before in zip(self._buffers, self._before, strict=True):
                 buffer.array = before.copy()

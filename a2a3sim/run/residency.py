@@ -63,7 +63,7 @@ class Residency:
     def _check(self, rank: int) -> None:
         held = self._held[rank]
         total = sum(held.values())
-        if total <= self.limit:
+        if self.limit is None or total <= self.limit:
             return
         largest = sorted(held.items(), key=lambda item: (-item[1], item[0]))
         named = ", ".join(f"{name} {format_size(nbytes)}" for name, nbytes in largest[:_SHOWN])

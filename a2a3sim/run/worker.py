@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from a2a3sim.config import RunConfig, check_backend
 from a2a3sim.errors import A2A3Error, ConfigError, InvalidOperationError, SelectionError, WorkerError
@@ -14,6 +15,10 @@ from a2a3sim.run.calls import run_call
 from a2a3sim.run.compiled import CompiledProgram
 from a2a3sim.run.launch import Residence
 from a2a3sim.run.worker_tensors import TensorOwner
+
+if TYPE_CHECKING:
+    from a2a3sim.result import RunResult
+    from a2a3sim.trace.record import Trace
 
 __all__ = ["DeviceTensor", "DistributedWorker", "Frame", "StackedDeviceTensor", "WorkerHandle"]
 
@@ -28,7 +33,7 @@ class Frame:
         self._perform = perform
         self._over = False
         self._error: Exception | None = None
-        self.last_run = None
+        self.last_run: RunResult | None = None
 
     def done(self) -> bool:
         """Whether the call is over."""
@@ -125,8 +130,8 @@ class DistributedWorker(TensorOwner):
         if not programs:
             raise InvalidOperationError("a worker needs at least one compiled program, got none")
         self.closed = False
-        self.last_run = None
-        self.last_trace = None
+        self.last_run: RunResult | None = None
+        self.last_trace: Trace | None = None
         self._config = config
         self._handles: list[WorkerHandle] = []
         for program in programs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
+from typing import Any
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.host.arguments import as_array
@@ -118,7 +119,7 @@ class TensorOwner:
 
     def release_inherited_host_tensor_refs(self) -> None:
         """Forget the tensors given as ``inherited_host_tensors``."""
-        self._inherited = []
+        self._inherited: list[Any] = []
 
     def _free_all(self) -> None:
         for tensor in self._owned_tensors.values():

@@ -14,6 +14,7 @@ from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import slot_for
 from a2a3sim.trace.kinds import kind_of, remote, side
 from a2a3sim.trace.phases import Span, phase_spans
+from a2a3sim.trace.table import Table
 
 __all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "activity", "held", "rank_lanes", "rank_strips"]
 
@@ -99,7 +100,9 @@ def rank_lanes(lanes: Iterable[Lane], ranks: int, first: int, last: int) -> list
             if own
             else []
         )
-        view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(shown)]
+        view.phases = [
+            s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(Table(shown))[0]
+        ]
         for lane in shown:
             _add_lane(view, lane, first, last)
         for pipe in ("MTE2", "MTE3"):
@@ -130,7 +133,7 @@ def _add_lane(view: RankLanes, lane: Lane, first: int, last: int) -> None:
                     arrow = Arrow(by.lane.rank, by.start - first, view.rank, op.end - first, view.barriers)
                     view.arrows.append(arrow)
             continue
-        if what in ("notify", "issue") or UNKNOWN in (op.start, op.end):
+        if what in (None, "notify", "issue") or UNKNOWN in (op.start, op.end):
             continue
         start, end = op.start - first, op.end - first
         strong = (start, end)
@@ -173,7 +176,7 @@ def rank_strips(
     """
     first, last = span
     strips = np.full((ranks, bins), -1, np.int8)
-    level = {entry: k for k, entry in enumerate(_TELLING)}
+    level: dict[tuple[str | None, bool], int] = {entry: k for k, entry in enumerate(_TELLING)}
 
     def paint(strip: NDArray[np.int8], what: int, start: int, end: int) -> None:
         if end > start:

@@ -55,6 +55,4 @@ def load(source: pl.Tensor, row: int, at: int, size: int) -> pl.Tile:
 
 def remote_load(source: pld.DistributedTensor, peer: int, row: int, at: int, size: int) -> pl.Tile:
     """The same of a peer's slice."""
-    return pld.tile.remote_load(
-        source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size]
-    )
+    return pld.remote_load(source, peer, [row, at], [1, _padded(size, source.dtype)], valid_shape=[1, size])

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host_handles import HostBuffer, HostTensor
-from a2a3sim.language.types import as_dtype
+from a2a3sim.language.types import Array, as_dtype
 
 __all__ = ["as_array", "host_tensors", "is_scalar", "is_torch"]
 
 
-def is_scalar(value) -> bool:
+def is_scalar(value: object) -> bool:
     """A number of Python or numpy."""
     return isinstance(value, (int, float, np.generic))
 
 
-def is_torch(value) -> bool:
+def is_torch(value: object) -> bool:
     """A torch tensor; torch itself is not imported for that."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def as_array(value, what: str) -> np.ndarray:
+def as_array(value: Any, what: str) -> Array:
     """A numpy array that shares memory with a numpy array or a torch CPU tensor.
 
     Raises:
@@ -38,14 +39,14 @@ def as_array(value, what: str) -> np.ndarray:
             raise InvalidOperationError(f"{what} must be a CPU tensor, got one on {value.device}")
         tensor = value.detach()
         if str(tensor.dtype) == "torch.bfloat16":
-            return tensor.view(sys.modules["torch"].int16).numpy().view(as_dtype("bf16").numpy)
-        return tensor.numpy()
+            return np.asarray(tensor.view(sys.modules["torch"].int16).numpy()).view(as_dtype("bf16").numpy)
+        return np.asarray(tensor.numpy())
     raise InvalidOperationError(
         f"{what} must be a numpy array or a torch CPU tensor, got {type(value).__name__}"
     )
 
 
-def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]:
+def host_tensors(arrays: list[Array], names: list[str]) -> list[HostTensor]:
     """Host tensors for the arguments of one call; arguments that overlap in memory share a buffer."""
     found: list[tuple[int, int, HostBuffer]] = []  # address range and buffer
     tensors = []
@@ -80,7 +81,7 @@ def host_tensors(arrays: list[np.ndarray], names: list[str]) -> list[HostTensor]
     return tensors
 
 
-def _root(array: np.ndarray) -> np.ndarray:
+def _root(array: Array) -> Array:
     """The contiguous array of which ``array`` is a view, so that overlapping arguments meet in one buffer."""
     root = array
     while isinstance(root.base, np.ndarray):

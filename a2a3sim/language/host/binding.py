@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.annotations import Parameter
-from a2a3sim.language.dynamic import dim_value, unify
+from a2a3sim.language.dynamic import Bindings, dim_value, unify
 from a2a3sim.language.handles import Annotation, DistributedTensor, Layout, Tensor, Tile, row_major
 from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel.device_int import DeviceInt, device_int
 
-__all__ = ["bind_arguments"]
+__all__ = ["Declaration", "bind_arguments"]
 
 _TENSORS = (Tensor, HostTensor, WindowView)
 
 
-def bind_arguments(function, args) -> tuple[list, dict[str, int]]:
+class Declaration(Protocol):
+    """What is declared of a function (`a2a3sim.language.host.functions.Function`)."""
+
+    name: str
+    declared: str
+    parameters: list[Parameter]
+
+
+def bind_arguments(function: Declaration, args: Sequence[Any]) -> tuple[list[Any], Bindings]:
     """Arguments as the function declares them, and its dynamic dimensions.
 
     Raises:
@@ -28,7 +38,7 @@ def bind_arguments(function, args) -> tuple[list, dict[str, int]]:
         if len(args) > len(parameters) or any(p.default is inspect.Parameter.empty for p in missing):
             raise InvalidOperationError(f"{function.name} takes {len(parameters)} arguments, got {len(args)}")
         args = (*args, *(p.default for p in missing))
-    bindings: dict[str, int] = {}
+    bindings: Bindings = {}
     for arg, parameter in zip(args, parameters, strict=True):
         declared = parameter.type
         if declared is None or declared.dims is None or not isinstance(arg, _TENSORS):
@@ -48,20 +58,20 @@ def bind_arguments(function, args) -> tuple[list, dict[str, int]]:
 
 
 def _show(declared: Annotation) -> str:
-    return f"[{', '.join(map(str, declared.dims))}] {declared.dtype!r}"
+    return f"[{', '.join(map(str, declared.dims or ()))}] {declared.dtype!r}"
 
 
-def _scalar(where: str, declared: Annotation, value, on_device: bool):
+def _scalar(where: str, declared: Annotation, value: Any, on_device: bool) -> Any:
     if isinstance(value, (*_TENSORS, Tile)):
         raise InvalidOperationError(f"{where} must be a scalar {declared.dtype!r}, got {value!r}")
     dtype = declared.dtype
-    if dtype.floating or dtype.name == "bool":
+    if dtype is None or dtype.floating or dtype.name == "bool":
         return value
     number = dim_value(value)
     return device_int(number) if on_device else number
 
 
-def _fit(function, parameter: Parameter, arg, bindings, on_device: bool):
+def _fit(function: Declaration, parameter: Parameter, arg: Any, bindings: Bindings, on_device: bool) -> Any:
     declared = parameter.type
     if declared is None:
         return device_int(arg) if on_device and type(arg) is int else arg
@@ -92,7 +102,7 @@ def _fit(function, parameter: Parameter, arg, bindings, on_device: bool):
     )
 
 
-def _declared_dynamic(arg, axes: tuple[int, ...]):
+def _declared_dynamic(arg: Any, axes: tuple[int, ...]) -> Any:
     """A device's tensor as a function sees it that declares some extents with `pl.dynamic`."""
     if isinstance(arg, Tensor) and arg.dynamic != axes:
         arg = arg.viewed(arg.layout)
@@ -100,7 +110,9 @@ def _declared_dynamic(arg, axes: tuple[int, ...]):
     return arg
 
 
-def _review(where: str, declared: Annotation, arg: DistributedTensor, dims) -> DistributedTensor:
+def _review(
+    where: str, declared: Annotation, arg: DistributedTensor, dims: tuple[int, ...]
+) -> DistributedTensor:
     """The window seen with the extents that the callee declares, from the view's first element on."""
     layout = arg.layout
     itemsize = layout.dtype.itemsize

@@ -6,11 +6,14 @@ goes on without it and the block becomes a node of a task graph.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
+from a2a3sim.language.annotations import Parameter
 from a2a3sim.language.context import current
-from a2a3sim.language.dynamic import bound, present_bindings
+from a2a3sim.language.dynamic import Bindings, bound, present_bindings
 from a2a3sim.language.handles import Tensor
 from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel.arrays import Array
@@ -19,6 +22,8 @@ from a2a3sim.language.types import Level, Role
 __all__ = ["UNBOUND", "Block", "TaskId", "at", "manual_scope", "open_block"]
 
 UNBOUND = object()  # stands for a name that has no value when a block is reached
+
+_Names: TypeAlias = tuple[str, ...]
 
 
 class TaskId(NamedTuple):
@@ -52,7 +57,15 @@ class at:
         InvalidOperationError: levels, roles or dependences that mean nothing here.
     """
 
-    def __init__(self, level, role=None, *, name_hint: str | None = None, deps=None, **others) -> None:
+    def __init__(
+        self,
+        level: Level,
+        role: Role | None = None,
+        *,
+        name_hint: str | None = None,
+        deps: Any = None,
+        **others: Any,
+    ) -> None:
         for name in others:
             raise InvalidOperationError(
                 f"pl.at: {name}= is not supported; level, role, name_hint and deps are"
@@ -70,18 +83,18 @@ class at:
         self.name_hint = name_hint or None
         self.deps = None if deps is None else _task_ids(deps)
 
-    def __enter__(self):
+    def __enter__(self) -> TaskId:
         raise ParserSyntaxError(
             "a pl.at block must stand in the body of a program's function whose source is at hand: it "
             "is made a task "
             "of its own before the body runs"
         )
 
-    def __exit__(self, *_exc) -> None:
+    def __exit__(self, *_exc: object) -> None:
         """Never reached."""
 
 
-def _task_ids(deps) -> tuple[TaskId, ...]:
+def _task_ids(deps: Any) -> tuple[TaskId, ...]:
     found: list[TaskId] = []
     for dep in [deps] if isinstance(deps, (TaskId, Array)) else deps:
         if isinstance(dep, Array):
@@ -98,7 +111,7 @@ def _task_ids(deps) -> tuple[TaskId, ...]:
 class manual_scope:
     """``with pl.manual_scope():``: ``deps=`` alone orders the tasks in it, not the tensors they share."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         context = current()
         if context is None or context.level != "orchestration":
             raise ParserSyntaxError("pl.manual_scope stands around pl.at blocks in an orchestration")
@@ -106,7 +119,7 @@ class manual_scope:
         context.manual = True
         return self
 
-    def __exit__(self, *_exc) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self._context.manual = self._before
 
 
@@ -119,9 +132,11 @@ class Block:
     """
 
     declared = "block"
-    parameters = ()
+    parameters: tuple[Parameter, ...] = ()
 
-    def __init__(self, name: str, fn, names, reads, writes, kind: str) -> None:
+    def __init__(
+        self, name: str, fn: FunctionType, names: _Names, reads: _Names, writes: _Names, kind: str
+    ) -> None:
         self.name = name
         self.fn = fn
         self.names = names
@@ -131,20 +146,21 @@ class Block:
         self._writes = writes
         self._bindings = present_bindings()
 
-    def check_arguments(self, args) -> None:
+    def check_arguments(self, args: Sequence[Any]) -> None:
         """Anything may be captured."""
 
-    def bind(self, args):
+    def bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], Bindings]:
         """The captured values, and the dynamic dimensions in force where the block stands."""
         return args, self._bindings
 
-    def run(self, _owner, bound_args) -> dict:
+    def run(self, _owner: object, bound_args: tuple[Sequence[Any], Bindings]) -> dict[str, Any]:
         """Run the body; returns its local names."""
         args, bindings = bound_args
         with bound(bindings):
-            return self.fn(*args)
+            found: dict[str, Any] = self.fn(*args)
+        return found
 
-    def accesses(self, args) -> list[tuple]:
+    def accesses(self, args: Sequence[Any]) -> list[tuple[Any, bool, bool]]:
         """(tensor, reads, writes) of the tensors that it captured."""
         return [
             (arg, name in self._reads, name in self._writes)
@@ -158,10 +174,19 @@ class Block:
 
 class _Opened(NamedTuple):
     task: TaskId | None
-    values: dict
+    values: dict[str, Any]
 
 
-def open_block(where: at, fn, scope: dict, loaded, outs, reads, writes, graph: bool) -> _Opened:
+def open_block(
+    where: at,
+    fn: FunctionType,
+    scope: dict[str, Any],
+    loaded: _Names,
+    outs: _Names,
+    reads: _Names,
+    writes: _Names,
+    graph: bool,
+) -> _Opened:
     """What a rewritten ``with pl.at(...):`` statement does in its context.
 
     Args:
@@ -199,7 +224,7 @@ def open_block(where: at, fn, scope: dict, loaded, outs, reads, writes, graph: b
     return _Opened(TaskId(number, block.name), {name: found[name] for name in outs if name in found})
 
 
-def _kept(outs, scope: dict, block: str) -> dict:
+def _kept(outs: _Names, scope: dict[str, Any], block: str) -> dict[str, Any]:
     """Names that a block assigns, as the code after it sees them: tensors stay what they are."""
     return {
         name: _Unavailable(name, block)

@@ -29,7 +29,8 @@ def check_extents(call: Call, ranks: int) -> None:
     if root is not None and root >= ranks:
         raise call.error("root", f"be a rank of the domain, 0 to {ranks - 1}", root)
     _check_signal(call, ranks)
-    _DATA_RULES.get(call.name, lambda call, ranks: None)(call, ranks)
+    if call.name in _DATA_RULES:
+        _DATA_RULES[call.name](call, ranks)
 
 
 def _check_signal(call: Call, ranks: int) -> None:

@@ -6,12 +6,14 @@ These are about kinds, dtypes and options; rules about extents are in ``collecti
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.dynamic import Dim, dim_value
 from a2a3sim.language.handles import DistributedTensor, Tensor, row_major
 from a2a3sim.language.host_handles import WindowView
-from a2a3sim.language.types import FP16, FP32, INT32, ReduceOp
+from a2a3sim.language.types import FP16, FP32, INT32, DataType, ReduceOp
+from a2a3sim.models.operation import Site
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["OMITTED", "OWN", "Call", "check_call", "shown"]
@@ -33,7 +35,9 @@ class Call:
         options: keywords (``op``, ``mode``, ``core_num``, ``root``).
     """
 
-    def __init__(self, name: str, host: bool, site: tuple, operands: dict, options: dict) -> None:
+    def __init__(
+        self, name: str, host: bool, site: Site, operands: dict[str, Any], options: dict[str, Any]
+    ) -> None:
         self.name = name
         self.host = host
         self.site = site
@@ -47,12 +51,12 @@ class Call:
         return self.options.get("mode") == "ring"
 
     @property
-    def signal(self):
+    def signal(self) -> Any:
         """The signal operand."""
         return self.operands["signal"]
 
     @property
-    def target(self):
+    def target(self) -> Any:
         """The target operand."""
         return self.operands["target"]
 
@@ -68,7 +72,7 @@ class Call:
         )
 
 
-def shown(value) -> str:
+def shown(value: object) -> str:
     """An operand as errors name it: name, shape and dtype."""
     if isinstance(value, (Tensor, WindowView)):
         return f"{value.layout.name} {list(value.layout.shape)} {value.layout.dtype!r}"
@@ -135,7 +139,7 @@ def _whole(call: Call, name: str) -> int:
     return dim_value(value)
 
 
-def _check_kind(call: Call, role: str, value) -> None:
+def _check_kind(call: Call, role: str, value: Any) -> None:
     if value is OMITTED:
         hint = (
             "; only a host body's allreduce in mode='mesh' has one of its own"
@@ -158,7 +162,7 @@ def _check_kind(call: Call, role: str, value) -> None:
 
 
 def _check_distinct(call: Call) -> None:
-    seen: list[tuple[str, object]] = []
+    seen: list[tuple[str, Any]] = []
     for role, value in call.operands.items():
         for other, earlier in seen:
             if call.host:
@@ -176,13 +180,14 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
         return False
     starts = [t.layout.base for t in (a, b)]
     ends = [t.layout.base + prod(t.layout.shape) * t.layout.dtype.itemsize for t in (a, b)]
-    return max(starts) < min(ends)
+    return bool(max(starts) < min(ends))
 
 
 def _check_dtypes(call: Call) -> None:
     target = call.operands.get("target")
     if target is None:
         return
+    allowed: tuple[DataType, ...] | None
     if call.name == "allreduce":
         allowed = (FP32,) if call.host and call.ring else (FP32, FP16)
     else:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from a2a3sim.errors import InternalError
+from a2a3sim.language.host_handles import WindowBuffer, WindowView
+from a2a3sim.models.operation import Site
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["Collective", "domains_of"]
+
+Devices: TypeAlias = dict[WindowBuffer, dict[int, None]]  # in order of their dispatches
 
 
 @dataclass(slots=True)
@@ -17,19 +22,19 @@ class Collective:
 
     Attributes:
         name: as the program calls it (``allreduce``).
-        windows: all operands (`a2a3sim.language.host.recording.WindowView`).
+        windows: all operands (views of windows).
         signal: the one of them that takes its devices from the others.
         plan: from the number of ranks, which only the last dispatch settles, to (function, args, blocks).
         site: the call in the host body.
     """
 
     name: str
-    windows: tuple
-    signal: object
-    plan: Callable[[int], tuple]
-    site: tuple
+    windows: tuple[WindowView, ...]
+    signal: WindowView
+    plan: Callable[[int], tuple[Any, tuple[Any, ...], int]]
+    site: Site
 
-    def domain(self, devices: dict) -> tuple[int, ...]:
+    def domain(self, devices: Devices) -> tuple[int, ...]:
         """The devices of the dispatches that take its data; a barrier has no data but its signal.
 
         Raises:
@@ -51,7 +56,7 @@ class Collective:
                 )
         return tuple(domain)
 
-    def check_signal(self, domain: tuple[int, ...], devices: dict) -> None:
+    def check_signal(self, domain: tuple[int, ...], devices: Devices) -> None:
         """InternalError if the signal, which inherits the domain, also lives elsewhere."""
         found = sorted(devices[self.signal.buffer])
         if found != list(domain):
@@ -65,7 +70,7 @@ class Collective:
         return InternalError(f"{place.file}:{place.line}: pld.tensor.{self.name}: {message}")
 
 
-def domains_of(calls: list[Collective], devices: dict) -> list[tuple[int, ...]]:
+def domains_of(calls: list[Collective], devices: Devices) -> list[tuple[int, ...]]:
     """The domain of each collective; signals inherit them.
 
     Args:

@@ -13,29 +13,36 @@ imported.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from math import prod
 from sys import _getframe
+from types import FrameType
+from typing import Any, SupportsIndex
 
 from a2a3sim.errors import A2A3Error, ParserSyntaxError
-from a2a3sim.language.context import current
-from a2a3sim.language.dynamic import Dim, dim_value
+from a2a3sim.language.context import KernelContext, current, kernel_context
+from a2a3sim.language.dynamic import Bindings, Dim, dim_value
 from a2a3sim.language.handles import DistributedTensor, Layout, row_major
 from a2a3sim.language.host.binding import bind_arguments
 from a2a3sim.language.host.collective_extents import check_extents
 from a2a3sim.language.host.collective_rules import OMITTED, OWN, Call, check_call
 from a2a3sim.language.host.collective_task import Collective
 from a2a3sim.language.host.functions import Function
-from a2a3sim.language.host_handles import WindowView
+from a2a3sim.language.host.recording import host_context
+from a2a3sim.language.host_handles import WindowBuffer, WindowView
 from a2a3sim.language.source import syntax_tree
 from a2a3sim.language.types import INT32, ReduceOp
+from a2a3sim.models.operation import Site
 from a2a3sim.trace.record import resolve_site
 
 __all__ = ["all_to_all", "all_to_all_v", "allgather", "allreduce", "barrier", "broadcast", "reduce_scatter"]
 
 
-def allreduce(target, signal=OMITTED, *, op=ReduceOp.Sum, mode="mesh", core_num=1):
+def allreduce(
+    target: Any, signal: Any = OMITTED, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh", core_num: int = 1
+) -> Any:
     """Every rank's ``target`` becomes the reduction of all ranks' targets, in place; returns it.
 
     ``mesh`` reads every peer's slice: own elements first, then the peers in ascending order. ``ring`` passes
@@ -60,7 +67,7 @@ def allreduce(target, signal=OMITTED, *, op=ReduceOp.Sum, mode="mesh", core_num=
     return _perform(call)
 
 
-def barrier(signal):
+def barrier(signal: Any) -> Any:
     """No rank goes on before all have come here; returns the signal.
 
     Args:
@@ -69,7 +76,7 @@ def barrier(signal):
     return _perform(_call("barrier", _getframe(1), {"signal": signal}))
 
 
-def broadcast(target, signal, *, root):
+def broadcast(target: Any, signal: Any, *, root: SupportsIndex) -> Any:
     """Every rank's ``target`` becomes root's; returns it. No barrier follows the read of root's slice.
 
     Args:
@@ -79,7 +86,7 @@ def broadcast(target, signal, *, root):
     return _perform(_call("broadcast", _getframe(1), {"target": target, "signal": signal}, root=root))
 
 
-def allgather(local_data, target, signal):
+def allgather(local_data: Any, target: Any, signal: Any) -> Any:
     """Row r of every rank's ``target [NR, SIZE]`` becomes rank r's ``local_data [1, SIZE]``; returns target.
 
     Args:
@@ -90,7 +97,7 @@ def allgather(local_data, target, signal):
     return _perform(_call("allgather", _getframe(1), operands))
 
 
-def reduce_scatter(target, signal, *, op=ReduceOp.Sum):
+def reduce_scatter(target: Any, signal: Any, *, op: ReduceOp = ReduceOp.Sum) -> Any:
     """Row r of rank r's ``target [NR, SIZE]`` becomes the sum of all ranks' rows r; returns target.
 
     Own row first, then the peers in ascending order. Other rows keep the input.
@@ -102,7 +109,7 @@ def reduce_scatter(target, signal, *, op=ReduceOp.Sum):
     return _perform(_call("reduce_scatter", _getframe(1), {"target": target, "signal": signal}, op=op))
 
 
-def all_to_all(input, target, signal):
+def all_to_all(input: Any, target: Any, signal: Any) -> Any:
     """Row s of rank d's ``target [NR, SIZE]`` becomes row d of rank s's ``input``; returns target.
 
     Args:
@@ -112,7 +119,7 @@ def all_to_all(input, target, signal):
     return _perform(_call("all_to_all", _getframe(1), {"input": input, "target": target, "signal": signal}))
 
 
-def all_to_all_v(input, target, signal, send_counts, recv_counts):
+def all_to_all_v(input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Any:
     """As `all_to_all` with blocks of MAX_RECV = rows of ``target`` / NR rows, of which only some count.
 
     Whole blocks travel; ``recv_counts[s, 0]`` becomes min(rank s's ``send_counts[d, 0]``, MAX_RECV), and rows
@@ -130,7 +137,7 @@ def all_to_all_v(input, target, signal, send_counts, recv_counts):
     return _perform(call)
 
 
-def _call(name: str, frame, operands: dict, **options) -> Call:
+def _call(name: str, frame: FrameType, operands: dict[str, Any], **options: Any) -> Call:
     """A call at the user's frame, in a kernel or a host body.
 
     Raises:
@@ -148,10 +155,10 @@ def _call(name: str, frame, operands: dict, **options) -> Call:
 
 def _in_loop(call: Call) -> bool:
     """Whether a host body's call stands in a loop, by its source or because it is met again."""
-    again = not current().first_time(call.site)
+    again = not host_context(call.name).first_time(call.site)
     tree, line = syntax_tree(call.site[0]), resolve_site(call.site).line
     loops = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, (ast.For, ast.While))]
-    return again or any(n.body[0].lineno <= line <= n.body[-1].end_lineno for n in loops)
+    return again or any(n.body[0].lineno <= line <= (n.body[-1].end_lineno or 0) for n in loops)
 
 
 def _own_signal(call: Call) -> WindowView:
@@ -161,24 +168,23 @@ def _own_signal(call: Call) -> WindowView:
     # A core_num that is no positive number is refused later, with all other rules.
     core_num = call.options["core_num"]
     lanes = max(1, dim_value(core_num)) if isinstance(core_num, (int, Dim)) else 1
-    host = current()
+    host = host_context(call.name)
     ranks = host.recording.world
     buffer = host.allocate(ranks * lanes * INT32.itemsize, "allreduce_signal")
     buffer.viewed = True
     return _signal_view(buffer, ranks, lanes)
 
 
-def _signal_view(buffer, ranks: int, lanes: int) -> WindowView:
+def _signal_view(buffer: WindowBuffer, ranks: int, lanes: int) -> WindowView:
     layout = Layout(buffer.name, (ranks, lanes), INT32, 0, row_major((ranks, lanes), INT32.itemsize))
     return WindowView(buffer, layout, OWN)
 
 
-def _perform(call: Call):
-    context = current()
+def _perform(call: Call) -> Any:
     check_call(call)
     if call.host:
         windows = tuple(call.operands.values())
-        context.recording.tasks.append(
+        host_context(call.name).recording.tasks.append(
             Collective(call.name, windows, call.signal, partial(_plan, call), call.site)
         )
         if call.name == "barrier":
@@ -186,6 +192,7 @@ def _perform(call: Call):
         return call.target
     ranks = call.signal.domain.nranks
     check_extents(call, ranks)
+    context = kernel_context(call.name)
     _run_at(context, call.site, _kernel(call, ranks, context.core.fences), tuple(call.operands.values()))
     return call.signal if call.name == "barrier" else call.target
 
@@ -216,14 +223,15 @@ def _kernel(call: Call, ranks: int, fences: str) -> Function:
         job["window"] = _is_window(call.operands["input"])
     if call.name == "all_to_all_v":
         job |= {"rows": shape[0] // ranks, "counts_window": _is_window(call.operands["send_counts"])}
-    return import_module("a2a3sim.kernels.builtin").find(factory)(**job)
+    kernel: Function = import_module("a2a3sim.kernels.builtin").find(factory)(**job)
+    return kernel
 
 
-def _is_window(value) -> bool:
+def _is_window(value: object) -> bool:
     return isinstance(value, (DistributedTensor, WindowView))
 
 
-def _run_at(context, site, kernel: Function, args):
+def _run_at(context: KernelContext, site: Site, kernel: Function, args: Sequence[Any]) -> Any:
     """Run a built-in's body on a core; what it does carries the line of the call (nested: the outermost)."""
     outermost = context.site is None
     if outermost:
@@ -248,14 +256,14 @@ class _HostKernel(Function):
         self._call = call
         self._ranks = ranks
 
-    def run(self, owner, bound_args):
+    def run(self, owner: Any, bound_args: tuple[Sequence[Any], Bindings]) -> Any:
         """Run the body on the current core; the run's fence mode is known only now."""
-        context = current()
+        context = kernel_context(self.name)
         kernel = _kernel(self._call, self._ranks, context.core.fences)
         return _run_at(context, self._call.site, kernel, bound_args[0])
 
 
-def _plan(call: Call, ranks: int) -> tuple:
+def _plan(call: Call, ranks: int) -> tuple[Function, tuple[Any, ...], int]:
     """(function, arguments, blocks) of a host body's collective in a domain of ``ranks`` ranks."""
     call.located = True
     if call.signal.origin == OWN:

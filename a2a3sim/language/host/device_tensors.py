@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class DeviceTensor:
         worker_id: rank of the device.
     """
 
-    def __init__(self, number: int, shape, dtype: DataType, worker_id: int) -> None:
+    def __init__(self, number: int, shape: tuple[int, ...], dtype: DataType, worker_id: int) -> None:
         self.shape = tuple(dim_value(s) for s in shape)
         if not self.shape or any(s <= 0 for s in self.shape):
             raise InvalidOperationError(
@@ -40,7 +41,7 @@ class DeviceTensor:
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return prod(self.shape) * self.dtype.itemsize
+        return int(prod(self.shape) * self.dtype.itemsize)
 
     def handle(self) -> HostTensor:
         """The tensor as an argument of a call.
@@ -90,7 +91,7 @@ class StackedTensor(HostTensor):
 
     __slots__ = ("shards",)
 
-    def __init__(self, shards: list[HostTensor], shape, dtype: DataType) -> None:
+    def __init__(self, shards: list[HostTensor], shape: tuple[int, ...], dtype: DataType) -> None:
         self.shards = shards
         buffer = HostBuffer("stacked_device_tensor", np.zeros(0, dtype.numpy))
         buffer.resident = -1  # nowhere as a whole
@@ -98,7 +99,7 @@ class StackedTensor(HostTensor):
             buffer, Layout(buffer.name, tuple(shape), dtype, 0, row_major(shape, dtype.itemsize))
         )
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         first, *rest = key if isinstance(key, tuple) else (key,)
         if isinstance(first, slice):
             raise InvalidOperationError(

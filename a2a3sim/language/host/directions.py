@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from a2a3sim.language.operations import arguments
 
@@ -27,7 +28,9 @@ def _root(node: ast.expr | None) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str]]:
+def directions(
+    body: Iterable[ast.stmt], callee: Callable[[ast.expr], Any] | None = None
+) -> tuple[set[str], set[str]]:
     """The names that a block reads and writes as tensors.
 
     Args:
@@ -42,7 +45,7 @@ def directions(body: Iterable[ast.stmt], callee=None) -> tuple[set[str], set[str
 
     def account(node: ast.expr | None, read: bool, write: bool) -> None:
         name = _root(node)
-        if name is None:
+        if node is None or name is None:
             return
         if read:
             reads.add(name)

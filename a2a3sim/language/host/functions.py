@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Sequence
 from sys import _getframe
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
 from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxError, ParserTypeError
 from a2a3sim.language.annotations import read_signature
 from a2a3sim.language.context import current
-from a2a3sim.language.dynamic import bound
+from a2a3sim.language.dynamic import Bindings, bound
 from a2a3sim.language.host.binding import bind_arguments
 from a2a3sim.language.host.outline import outlined
 from a2a3sim.language.host.rules import check_host_body
@@ -43,7 +45,7 @@ class Function:
         ParserSyntaxError: a generator or coroutine.
     """
 
-    def __init__(self, fn, declared: str, method: bool, jit: bool = False) -> None:
+    def __init__(self, fn: FunctionType, declared: str, method: bool, jit: bool = False) -> None:
         if fn.__code__.co_flags & _SUSPENDS:
             raise ParserSyntaxError(
                 f"{fn.__name__} must be a plain function, got one with yield or async: calling it would "
@@ -58,8 +60,8 @@ class Function:
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
         self.parameters, self.returns = read_signature(fn, method, bare_window_is_inout=jit)
-        self._body = None
-        self._kind = None
+        self._body: FunctionType | None = None
+        self._kind: str | None = None
         if declared == "host":
             check_host_body(fn)
 
@@ -95,7 +97,7 @@ class Function:
                     found[id(value)] = value
         return sorted(found.values(), key=lambda f: f.name)
 
-    def _callee(self, expression: ast.expr, scope: dict) -> Function | None:
+    def _callee(self, expression: ast.expr, scope: dict[str, Any]) -> Function | None:
         """The function of the program that an expression of its body names."""
         if isinstance(expression, ast.Attribute) and ast.unparse(expression.value) == "self":
             return self.siblings.get(expression.attr)
@@ -113,7 +115,7 @@ class Function:
 
     # ---- calls ------------------------------------------------------------------------------------
 
-    def call(self, owner, args, kwargs, depth: int = 2):
+    def call(self, owner: object, args: tuple[Any, ...], kwargs: dict[str, Any], depth: int = 2) -> Any:
         """Do what the current context asks for.
 
         Args:
@@ -146,11 +148,11 @@ class Function:
             return context.run_kernel(self, owner, args)
         return self.run(owner, bind_arguments(self, args))
 
-    def bind(self, args):
+    def bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], Bindings]:
         """See `bind_arguments`."""
         return bind_arguments(self, args)
 
-    def run(self, owner, bound_args):
+    def run(self, owner: Any, bound_args: tuple[Sequence[Any], Bindings]) -> Any:
         """Run the body with arguments from `bind_arguments`."""
         args, bindings = bound_args
         body = self._body
@@ -159,7 +161,7 @@ class Function:
         with bound(bindings):
             return body(owner, *args) if self.method else body(*args)
 
-    def _positional(self, args, kwargs) -> tuple:
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         names = [p.name for p in self.parameters]
         for name in kwargs:
             if name not in names:
@@ -180,7 +182,7 @@ class Function:
 
     # ---- dispatches -------------------------------------------------------------------------------
 
-    def check_arguments(self, args) -> None:
+    def check_arguments(self, args: Sequence[Any]) -> None:
         """Number and kinds of a dispatch's arguments.
 
         Raises:
@@ -210,7 +212,7 @@ class Function:
                     f"got {arg!r}"
                 )
 
-    def accesses(self, args) -> list[tuple]:
+    def accesses(self, args: Sequence[Any]) -> list[tuple[Any, bool, bool]]:
         """(argument, reads, writes) of each tensor argument, by the declared directions."""
         found = []
         for arg, parameter in zip(args, self.parameters, strict=False):
@@ -219,7 +221,7 @@ class Function:
                 found.append((arg, direction != "out", direction != "in"))
         return found
 
-    def returned(self, args):
+    def returned(self, args: Sequence[Any]) -> Any:
         """What a dispatch stands for in the host body: the tensors that the function writes."""
         if not self.returns:
             return None

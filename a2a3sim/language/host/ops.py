@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sys import _getframe
+from typing import Any, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.language.dynamic import Dim, dim_value
@@ -10,7 +11,7 @@ from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host.recording import host_context
 from a2a3sim.language.host_handles import WindowBuffer, WindowView
 from a2a3sim.language.source import assigned_name
-from a2a3sim.language.types import as_dtype
+from a2a3sim.language.types import Indices, as_dtype
 
 __all__ = ["alloc_window_buffer", "window", "world_size"]
 
@@ -20,7 +21,9 @@ def world_size() -> int:
     return host_context("pld.world_size").recording.world
 
 
-def alloc_window_buffer(size, *, dtype=None, name=None) -> WindowBuffer:
+def alloc_window_buffer(
+    size: SupportsIndex | Indices, *, dtype: Any = None, name: str | None = None
+) -> WindowBuffer:
     """A zero-filled buffer on every rank that gets a view of it.
 
     Args:
@@ -60,7 +63,7 @@ def alloc_window_buffer(size, *, dtype=None, name=None) -> WindowBuffer:
     return context.allocate(nbytes, assigned_name(frame), frame)
 
 
-def window(buffer, shape, *, dtype) -> WindowView:
+def window(buffer: WindowBuffer, shape: Indices, *, dtype: Any) -> WindowView:
     """A typed view of a window buffer.
 
     Raises:

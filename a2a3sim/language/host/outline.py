@@ -9,7 +9,9 @@ run zero times.
 from __future__ import annotations
 
 import ast
-from functools import partial
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any, TypeAlias, TypeGuard
 
 from a2a3sim.errors import ParserSyntaxError
 from a2a3sim.language.host import blocks
@@ -22,8 +24,11 @@ __all__ = ["outlined"]
 
 _OPEN, _LOCALS, _UNBOUND = "__a2a3sim_open", "__a2a3sim_locals", "__a2a3sim_unbound"
 
+#: From a call's function expression and the names in scope to the `Function` of the program that it names, or None.
+Callee: TypeAlias = Callable[[ast.expr, dict[str, Any]], Any]
 
-def outlined(fn, callee=None):
+
+def outlined(fn: FunctionType, callee: Callee | None = None) -> FunctionType:
     """``fn`` with its blocks made functions; ``fn`` itself if it has none or its source is not at hand.
 
     Args:
@@ -54,7 +59,7 @@ def _store(name: str) -> ast.Name:
     return ast.Name(name, ast.Store())
 
 
-def _names(nodes, context) -> set[str]:
+def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
     return {
         n.id
         for node in nodes
@@ -78,10 +83,10 @@ class _Rewriter:
         count: how many places were changed.
     """
 
-    def __init__(self, fn, node: ast.FunctionDef, callee=None) -> None:
+    def __init__(self, fn: FunctionType, node: ast.FunctionDef, callee: Callee | None = None) -> None:
         self.fn = fn
         self.scope = scope_of(fn)
-        self.callee = None if callee is None else partial(callee, scope=self.scope)
+        self.callee = None if callee is None else (lambda expression: callee(expression, self.scope))
         self.at = blocks.at
         self.loops = (loops.pl_range, loops.parallel, loops.unroll)
         self.carry = loops.yield_
@@ -99,7 +104,7 @@ class _Rewriter:
         # Before anything is changed: what each block takes, and what others take from it.
         self.taken = {id(n): self._traffic(node, n) for n in ast.walk(node) if self._is_block(n)}
 
-    def _traffic(self, function: ast.FunctionDef, block: ast.With) -> tuple:
+    def _traffic(self, function: ast.FunctionDef, block: ast.With) -> tuple[tuple[str, ...], ...]:
         """Local names that a block loads, that others load from it, that it reads and writes as tensors."""
         loaded = _names(block.body, ast.Load) & self.locals
         inside = {id(n) for s in block.body for n in ast.walk(s)}
@@ -114,13 +119,13 @@ class _Rewriter:
             tuple(sorted(names)) for names in (loaded, outs, reads & self.locals, writes & self.locals)
         )
 
-    def _is_block(self, node: ast.AST) -> bool:
+    def _is_block(self, node: ast.AST) -> TypeGuard[ast.With]:
         if not isinstance(node, ast.With):
             return False
         first = node.items[0].context_expr
         return isinstance(first, ast.Call) and self._means(first.func, self.at)
 
-    def _means(self, node: ast.expr, *what) -> bool:
+    def _means(self, node: ast.expr, *what: object) -> bool:
         found = resolve(node, self.scope)
         return found is not None and any(found is w for w in what)
 
@@ -138,15 +143,15 @@ class _Rewriter:
             return [statement]
         if self._is_block(statement):
             return self._block(statement)
-        carried = isinstance(statement, ast.For) and self._carries(statement)
-        before = list(statement.body) if carried else []
+        carried = statement if isinstance(statement, ast.For) and self._carries(statement) else None
+        before = [] if carried is None else list(carried.body)
         for field in ("body", "orelse", "finalbody"):
             part = getattr(statement, field, None)
             if part:
                 setattr(statement, field, self.statements(part))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self.statements(handler.body)
-        return self._loop(statement, before) if carried else [statement]
+        return [statement] if carried is None else self._loop(carried, before)
 
     # ---- loops ------------------------------------------------------------------------------------
 
@@ -162,8 +167,9 @@ class _Rewriter:
         """After a loop without a single trip, the names of its yield hold the initial values."""
         target = None
         for statement in body:
-            called = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
-            if called and self._means(statement.value.func, self.carry):
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+                continue
+            if self._means(statement.value.func, self.carry):
                 target = statement.targets[0]
         if target is None:
             return [loop]
@@ -210,7 +216,7 @@ class _Rewriter:
                 item.context_expr,
                 _load(name),
                 ast.Call(_load(_LOCALS), [], []),
-                *(ast.Constant(names) for names in (loaded, outs, reads, writes)),
+                *(ast.Constant(names) for names in (loaded, outs, reads, writes)),  # type: ignore[arg-type]  # tuples do
                 ast.Constant(self.graph),
             ],
             [],

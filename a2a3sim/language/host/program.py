@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, overload
+
 from a2a3sim.errors import ParserSyntaxError
 from a2a3sim.language.host.binding import bind_arguments
 from a2a3sim.language.host.functions import Function
-from a2a3sim.language.types import FunctionType, Level, Role
+from a2a3sim.language.types import FunctionType as Kind
+from a2a3sim.language.types import Level, Role
 
 __all__ = ["Function", "Program", "bind_arguments", "function", "program"]
 
@@ -17,7 +22,7 @@ class _Method:
         self.function = function
         self.owner = owner
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function.call(self.owner, args, kwargs)
 
     def __repr__(self) -> str:
@@ -27,12 +32,12 @@ class _Method:
 class Program:
     """What ``@pl.program`` makes of a class: an object with its functions, ready for ``ir.compile``."""
 
-    def __init__(self, name: str, functions: dict[str, Function], attributes: dict) -> None:
+    def __init__(self, name: str, functions: dict[str, Function], attributes: dict[str, Any]) -> None:
         self.name = name
         self.functions = functions
         self.__dict__.update(attributes)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         functions = self.__dict__.get("functions", {})
         if name in functions:
             return _Method(functions[name], self)
@@ -76,7 +81,7 @@ class Program:
 class _Declared:
     """A method with its ``@pl.function`` settings until ``@pl.program`` collects it."""
 
-    def __init__(self, fn, kind: str) -> None:
+    def __init__(self, fn: FunctionType, kind: str) -> None:
         self.fn = fn
         self.kind = kind
 
@@ -88,16 +93,16 @@ def _takes_self(declared: _Declared) -> bool:
 
 
 def function(
-    func=None,
+    func: Any = None,
     *,
-    type=FunctionType.Opaque,
-    level=None,
-    role=None,
-    attrs=None,
-    auto_scope=True,
-    strict_ssa=False,
-    external_source=None,
-):
+    type: Kind = Kind.Opaque,
+    level: Level | None = None,
+    role: Role | None = None,
+    attrs: Any = None,
+    auto_scope: bool = True,
+    strict_ssa: bool = False,
+    external_source: Any = None,
+) -> Any:
     """Declare a method of a program: host entry, orchestration, kernel or sub-worker.
 
     Args:
@@ -112,14 +117,15 @@ def function(
             "pl.function: external_source is not supported; write the kernel in the language"
         )
 
-    def declare(fn):
+    def declare(fn: FunctionType) -> _Declared:
+        kind: str | None
         if level is Level.HOST:
-            kind = {Role.Orchestrator: "host", Role.SubWorker: "subworker"}.get(role)
-        elif type is FunctionType.InCore:
+            kind = None if role is None else {Role.Orchestrator: "host", Role.SubWorker: "subworker"}[role]
+        elif type is Kind.InCore:
             kind = "kernel"
-        elif type is FunctionType.Orchestration or role is Role.Orchestrator:
+        elif type is Kind.Orchestration or role is Role.Orchestrator:
             kind = "orchestration"
-        elif type is FunctionType.Opaque:
+        elif type is Kind.Opaque:
             kind = "opaque"
         else:
             kind = None
@@ -130,11 +136,16 @@ def function(
     return declare if func is None else declare(func)
 
 
-def program(cls=None, *, strict_ssa=False):
+@overload
+def program(cls: type, *, strict_ssa: bool = False) -> Program: ...
+@overload
+def program(cls: None = None, *, strict_ssa: bool = False) -> Callable[[type], Program]: ...
+def program(cls: type | None = None, *, strict_ssa: bool = False) -> Program | Callable[[type], Program]:
     """Make a program of a class whose methods are declared with ``@pl.function``."""
 
-    def make(cls) -> Program:
-        functions, attributes = {}, {}
+    def make(cls: type) -> Program:
+        functions: dict[str, Function] = {}
+        attributes: dict[str, Any] = {}
         for name, value in vars(cls).items():
             if isinstance(value, _Declared):
                 functions[name] = Function(value.fn, value.kind, method=_takes_self(value))

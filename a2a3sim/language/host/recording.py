@@ -7,9 +7,11 @@ only after the last dispatch.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from types import FrameType
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,8 +20,10 @@ from a2a3sim.language.context import current
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host.collective_task import Collective, domains_of
-from a2a3sim.language.host.tasks import HostTask, check_sub_worker_arguments
+from a2a3sim.language.host.tasks import Callee, HostTask, check_sub_worker_arguments
 from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowBuffer, WindowView
+from a2a3sim.language.types import DataType
+from a2a3sim.models.operation import Site
 
 __all__ = ["Dispatch", "HostContext", "Recording", "host_context"]
 
@@ -29,12 +33,12 @@ class Dispatch:
     """One function on one device, as the host body asked for it."""
 
     index: int
-    function: Any  # a2a3sim.language.host.functions.Function, or a block
+    function: Callee
     owner: object  # the program object that is `self` in the class form, or None
-    args: tuple
+    args: tuple[Any, ...]
     device: int
     blocks: int = 1
-    site: tuple | None = None
+    site: Site | None = None
 
 
 @dataclass(slots=True)
@@ -79,7 +83,8 @@ class Recording:
 
     def _expand(self, domains: list[tuple[int, ...]]) -> None:
         """Where a collective stands, put its dispatch on each device of its domain; number all tasks anew."""
-        tasks, remaining = [], iter(domains)
+        tasks: list[Dispatch | HostTask | Collective] = []
+        remaining = iter(domains)
         for task in self.tasks:
             if isinstance(task, Collective):
                 domain = next(remaining)
@@ -88,7 +93,8 @@ class Recording:
             else:
                 tasks.append(task)
         for index, task in enumerate(tasks):
-            task.index = index
+            if not isinstance(task, Collective):
+                task.index = index
         self.tasks = tasks
 
 
@@ -102,19 +108,27 @@ class HostContext:
         torch: the caller's tensors are torch's.
     """
 
-    level = "host"
+    level: Literal["host"] = "host"
 
-    def __init__(self, world: int, sub_workers: int = 0, overrides=None, torch: bool = False) -> None:
+    def __init__(
+        self,
+        world: int,
+        sub_workers: int = 0,
+        overrides: Mapping[str, Callable[..., object]] | None = None,
+        torch: bool = False,
+    ) -> None:
         self.recording = Recording(world)
         self.sub_workers = sub_workers
         self.overrides = overrides or {}
         self.torch = torch
-        self._allocated: dict[tuple, tuple] = {}  # by call site and running body
+        self._allocated: dict[
+            tuple[int, int], tuple[FrameType, WindowBuffer]
+        ] = {}  # by call site and running body
         self.next_device = 0  # of a dispatch without device=, round robin
         self._names: dict[str, int] = {}
-        self._sites: set[tuple] = set()
+        self._sites: set[Site] = set()
 
-    def first_time(self, site: tuple) -> bool:
+    def first_time(self, site: Site) -> bool:
         """Whether this call site has not been met before; the second time it stands in a loop."""
         met = site in self._sites
         self._sites.add(site)
@@ -127,7 +141,7 @@ class HostContext:
         self._names[wanted] = count + 1
         return wanted if count == 0 else f"{wanted}#{count}"
 
-    def allocate(self, nbytes: int, name: str | None, frame=None) -> WindowBuffer:
+    def allocate(self, nbytes: int, name: str | None, frame: FrameType | None = None) -> WindowBuffer:
         """A window buffer; a statement in a loop (``frame`` given) makes one, however often it runs.
 
         Raises:
@@ -135,8 +149,8 @@ class HostContext:
         """
         if frame is not None:
             key = (id(frame), frame.f_lasti)
-            _, buffer = self._allocated.get(key, (None, None))
-            if buffer is not None:
+            if key in self._allocated:
+                _, buffer = self._allocated[key]
                 if buffer.nbytes != nbytes:
                     raise InvalidOperationError(
                         f"pld.alloc_window_buffer: {buffer.name} is one window; in a loop its size must stay "
@@ -150,7 +164,7 @@ class HostContext:
         self.recording.buffers.append(buffer)
         return buffer
 
-    def call(self, function, owner, args, device, site):
+    def call(self, function: Any, owner: object, args: Sequence[Any], device: Any, site: Site) -> Any:
         """A function of the program is called from the host body.
 
         Raises:
@@ -171,7 +185,7 @@ class HostContext:
         self.dispatch(function, owner, args, device, site)
         return function.returned(args)
 
-    def _sub_work(self, function, owner, args, device, site) -> None:
+    def _sub_work(self, function: Any, owner: object, args: Sequence[Any], device: Any, site: Site) -> None:
         if device is not None:
             raise ParserTypeError(
                 f"device= belongs to orchestrations, {function.name} is a sub-worker on the host"
@@ -187,7 +201,7 @@ class HostContext:
         body = self.overrides.get(function.name, own)
         tasks.append(HostTask(len(tasks), function, tuple(args), body, site))
 
-    def dispatch(self, function, owner, args, device, site) -> None:
+    def dispatch(self, function: Callee, owner: object, args: Sequence[Any], device: Any, site: Site) -> None:
         """Record a kernel for one device.
 
         Raises:
@@ -231,7 +245,7 @@ class HostContext:
                         "runs before its tasks: let a sub-worker or an orchestration read it"
                     )
 
-    def created(self, name: str, shape, dtype) -> HostTensor:
+    def created(self, name: str, shape: tuple[int, ...], dtype: DataType) -> HostTensor:
         """A host intermediate (`pl.create_tensor`), zero-filled."""
         buffer = HostBuffer(self.name(name), np.zeros(shape, dtype.numpy), created=True)
         buffer.torch = self.torch
@@ -245,7 +259,7 @@ def host_context(what: str) -> HostContext:
         ParserSyntaxError: anywhere else.
     """
     context = current()
-    if context is None or context.level != "host":
+    if not isinstance(context, HostContext):
         where = "outside of a program" if context is None else f"in a {context.level} body"
         raise ParserSyntaxError(f"{what} stands {where}; it belongs into the host body (level=HOST)")
     return context

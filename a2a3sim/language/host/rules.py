@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import FunctionType
 
 from a2a3sim.errors import ParserError, ParserSyntaxError, ParserTypeError
 from a2a3sim.language.source import syntax_tree
@@ -13,7 +14,7 @@ __all__ = ["check_host_body"]
 _LOOPS = ("range", "parallel", "unroll")
 
 
-def check_host_body(fn) -> None:
+def check_host_body(fn: FunctionType) -> None:
     """The rules of a host body; nothing is checked where the source is not at hand.
 
     Raises:
@@ -30,23 +31,19 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _error(kind: type[ParserError], fn, node: ast.AST, message: str) -> ParserError:
+def _error(kind: type[ParserError], fn: FunctionType, node: ast.expr, message: str) -> ParserError:
     error = kind(f"{shown(fn.__code__.co_filename)}:{node.lineno}: {message}")
     error.located = True
     return error
 
 
-def _check_allocations(fn, body: ast.FunctionDef) -> None:
+def _check_allocations(fn: FunctionType, body: ast.FunctionDef) -> None:
     what = "pld.alloc_window_buffer"
     assigned: dict[int, str] = {}
     for node in ast.walk(body):
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(node.value, ast.Call):
             assigned[id(node.value)] = targets[0].id
     seen: set[str] = set()
@@ -71,7 +68,7 @@ def _check_allocations(fn, body: ast.FunctionDef) -> None:
         seen.add(name)
 
 
-def _check_devices(fn, body: ast.FunctionDef) -> None:
+def _check_devices(fn: FunctionType, body: ast.FunctionDef) -> None:
     loops: dict[str, ast.For] = {}
     assigned = {a.arg for a in body.args.args}
     for node in ast.walk(body):

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.annotations import Parameter
+from a2a3sim.language.dynamic import Bindings
 from a2a3sim.language.host_handles import HostTensor
+from a2a3sim.models.operation import Site
 
-__all__ = ["HostTask", "check_sub_worker_arguments", "host_view"]
+__all__ = ["Callee", "HostTask", "check_sub_worker_arguments", "host_view"]
+
+
+class Callee(Protocol):
+    """A function of a program (`a2a3sim.language.host.functions.Function`) or a block, as a task runs it."""
+
+    name: str
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """Its parameters, without ``self``."""
+
+    @property
+    def kind(self) -> str:
+        """``orchestration``, ``kernel`` or ``subworker``."""
+
+    def check_arguments(self, args: Sequence[Any]) -> None:
+        """InvalidOperationError, InternalError: number or kinds of a dispatch's arguments."""
+
+    def bind(self, args: Sequence[Any]) -> tuple[Sequence[Any], Bindings]:
+        """Arguments as it declares them, and its dynamic dimensions."""
+
+    def run(self, owner: Any, bound_args: tuple[Sequence[Any], Bindings]) -> Any:
+        """Run the body."""
+
+    def accesses(self, args: Sequence[Any]) -> list[tuple[Any, bool, bool]]:
+        """(tensor, reads, writes) of each tensor argument."""
 
 
 @dataclass(slots=True)
@@ -23,12 +54,12 @@ class HostTask:
     """
 
     index: int
-    function: object
-    args: tuple
-    body: object
-    site: tuple | None = None
+    function: Callee
+    args: tuple[Any, ...]
+    body: Callable[..., object]
+    site: Site | None = None
 
-    def accesses(self) -> list[tuple]:
+    def accesses(self) -> list[tuple[Any, bool, bool]]:
         """(tensor, reads, writes) by the declared directions."""
         return self.function.accesses(self.args)
 
@@ -37,7 +68,7 @@ class HostTask:
         self.body(*(host_view(a) if isinstance(a, HostTensor) else a for a in self.args))
 
 
-def check_sub_worker_arguments(function, args) -> None:
+def check_sub_worker_arguments(function: Callee, args: Sequence[Any]) -> None:
     """InvalidOperationError for a wrong number of arguments, or one that the host has no data of."""
     if len(args) != len(function.parameters):
         raise InvalidOperationError(
@@ -53,7 +84,7 @@ def check_sub_worker_arguments(function, args) -> None:
             )
 
 
-def host_view(tensor: HostTensor):
+def host_view(tensor: HostTensor) -> Any:
     """A tensor's storage as the caller's own kind of array: torch where the caller uses torch, else numpy."""
     array = tensor.numpy()
     if not tensor.buffer.torch:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import _getframe
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import current, device_context, kernel_context
+from a2a3sim.language.context import KernelContext, current, device_context, kernel_context
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.local import described
 from a2a3sim.language.kernel.tensors import mapped
+from a2a3sim.models.operation import Site
 
 __all__ = ["add", "maximum", "minimum", "mul", "sub"]
 
 
-def _elementwise(name: str, ufunc, python, what: str | None = None):
-    what = what or f"pl.{name}"
+def _elementwise(
+    name: str, ufunc: np.ufunc, python: Callable[[Any, Any], Any], called: str | None = None
+) -> Callable[[Any, Any], Any]:
+    what = called or f"pl.{name}"
     with_scalar = f"{name}s"
 
-    def on_tiles(ctx, site, a, b) -> Tile:
+    def on_tiles(ctx: KernelContext, site: Site, a: Tile, b: Any) -> Tile:
         if isinstance(b, Tile):
             if a.dtype is not b.dtype:
                 raise InvalidOperationError(
@@ -52,11 +57,11 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
             ctx, site, with_scalar, a.dtype, a.shape, (a,), lambda: ufunc(a.data, value), valid
         )
 
-    def operation(a, b):
+    def operation(a: Any, b: Any) -> Any:
         if isinstance(a, Tile):
             ctx = current()
-            if ctx is None or ctx.level != "kernel":
-                kernel_context(what)
+            if type(ctx) is not KernelContext:
+                ctx = kernel_context(what)
             frame = _getframe(1)
             return on_tiles(ctx, (frame.f_code, frame.f_lasti), a, b)
         if isinstance(b, Tile):
@@ -84,7 +89,14 @@ def _elementwise(name: str, ufunc, python, what: str | None = None):
     return operation
 
 
-def _on_tensors(name: str, what: str, on_tiles, site, a: Tensor, b):
+def _on_tensors(
+    name: str,
+    what: str,
+    on_tiles: Callable[[KernelContext, Site, Tile, Any], Tile],
+    site: Site,
+    a: Tensor,
+    b: Any,
+) -> Tile | Tensor:
     context = device_context(what)
     if isinstance(b, Tensor):
         if a.layout.dtype is not b.layout.dtype:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, SupportsIndex
+
 from a2a3sim.errors import InvalidOperationError, KernelError
 from a2a3sim.language.context import device_context, user_site
 from a2a3sim.language.dynamic import dim_value
@@ -20,20 +22,20 @@ class Array:
 
     def __init__(self, size: int, dtype: DataType) -> None:
         self.dtype = dtype
-        self._values: list = [None] * size
+        self._values: list[Any] = [None] * size
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def _index(self, index) -> int:
-        index = dim_value(index)
+    def _index(self, at: SupportsIndex) -> int:
+        index = dim_value(at)
         if not 0 <= index < len(self._values):
             raise KernelError(
                 f"out of bounds: array element {index}, but the array holds [0, {len(self._values)})"
             )
         return index
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: SupportsIndex) -> Any:
         value = self._values[self._index(index)]
         if value is None:
             device_context("pl.array").note(
@@ -44,8 +46,8 @@ class Array:
             return device_int(_UNDEFINED)
         return value
 
-    def __setitem__(self, index, value) -> None:
-        index = self._index(index)
+    def __setitem__(self, at: SupportsIndex, value: Any) -> None:
+        index = self._index(at)
         if self.dtype is TASK_ID:
             self._values[index] = value
         elif self.dtype.name == "bool":
@@ -53,7 +55,7 @@ class Array:
         else:
             self._values[index] = device_int(self.dtype.numpy.type(dim_value(value)).item())
 
-    def written(self) -> list:
+    def written(self) -> list[Any]:
         """The elements that have a value."""
         return [value for value in self._values if value is not None]
 
@@ -61,7 +63,7 @@ class Array:
         return f"<array of {len(self._values)} {self.dtype!r}>"
 
 
-def create(size, dtype) -> Array:
+def create(size: SupportsIndex, dtype: Any) -> Array:
     """An array of ``size`` elements, undefined until written.
 
     Raises:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from sys import _getframe
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import device_context, kernel_context
+from a2a3sim.language.context import KernelContext, device_context, kernel_context
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.tensors import mapped
-from a2a3sim.language.types import DataType, as_dtype
+from a2a3sim.language.types import Array, DataType, as_dtype
+from a2a3sim.models.operation import Site
 
 __all__ = ["cast", "convert"]
 
 _MODES = {"none": 0, "rint": 1, "round": 2, "floor": 3, "ceil": 4, "trunc": 5, "odd": 6}
 
 
-def cast(x, target_type, mode="round"):
+def cast(x: Any, target_type: Any, mode: str | int = "round") -> Any:
     """Convert a tile to another dtype (V), a tensor or a scalar.
 
     Args:
@@ -56,7 +58,7 @@ def cast(x, target_type, mode="round"):
     return convert(np.asarray(x), target, mode).item()
 
 
-def _cast_tile(ctx, site, x: Tile, target: DataType, mode: str) -> Tile:
+def _cast_tile(ctx: KernelContext, site: Site, x: Tile, target: DataType, mode: str) -> Tile:
     valid = None if x.valid == x.shape else x.valid
     return demands.vector(
         ctx,
@@ -71,7 +73,7 @@ def _cast_tile(ctx, site, x: Tile, target: DataType, mode: str) -> Tile:
     )
 
 
-def convert(data: np.ndarray, target: DataType, mode: str) -> np.ndarray:
+def convert(data: Array, target: DataType, mode: str) -> Array:
     """Values in another dtype; integers saturate when they come from floats and wrap when from integers."""
     floating = data.dtype.kind not in "iub"
     if not floating:
@@ -80,7 +82,7 @@ def convert(data: np.ndarray, target: DataType, mode: str) -> np.ndarray:
         return _to_half(data, target, mode) if target.itemsize == 2 else data.astype(target.numpy)
     wide = data.astype(np.float64)
     if target.name == "bool":
-        return wide != 0
+        return np.not_equal(wide, 0)
     rounded = np.nan_to_num(_to_whole(wide, mode), nan=0.0, posinf=np.inf, neginf=-np.inf)
     info = np.iinfo(target.numpy)
     below, above = rounded <= info.min, rounded >= info.max
@@ -88,7 +90,7 @@ def convert(data: np.ndarray, target: DataType, mode: str) -> np.ndarray:
     return np.where(below, info.min, np.where(above, info.max, inside)).astype(target.numpy)
 
 
-def _to_whole(x: np.ndarray, mode: str) -> np.ndarray:
+def _to_whole(x: Array, mode: str) -> Any:
     if mode == "round":
         down = np.trunc(x)
         with np.errstate(invalid="ignore"):  # infinities stay what they are
@@ -99,7 +101,7 @@ def _to_whole(x: np.ndarray, mode: str) -> np.ndarray:
     return {"rint": np.rint, "none": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[mode](x)
 
 
-def _to_half(x: np.ndarray, target: DataType, mode: str) -> np.ndarray:
+def _to_half(x: Array, target: DataType, mode: str) -> Array:
     """To a 2-byte float. numpy rounds to even; the other modes choose among the two neighbours."""
     near = x.astype(target.numpy)
     if mode in ("rint", "none"):

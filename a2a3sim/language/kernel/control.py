@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sys import _getframe
+from types import FrameType
+from typing import Self, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.language.context import current, kernel_context
@@ -31,12 +33,12 @@ class spmd:
         InvalidOperationError: n is not positive.
     """
 
-    def __init__(self, blocks: int) -> None:
+    def __init__(self, blocks: SupportsIndex) -> None:
         self.blocks = dim_value(blocks)
         if self.blocks < 1:
             raise InvalidOperationError(f"pl.spmd: the number of blocks must be positive, got {self.blocks}")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         context = current()
         if context is None or context.level != "orchestration":
             raise ParserSyntaxError("pl.spmd stands around a kernel call in an orchestration")
@@ -45,7 +47,7 @@ class spmd:
         self._context = context
         return self
 
-    def __exit__(self, *_exc):
+    def __exit__(self, *_exc: object) -> None:
         self._context.blocks = self._before
 
 
@@ -55,20 +57,20 @@ class phase:
     def __init__(self, name: str) -> None:
         self.name = str(name)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._around = self._mark(self.name, _getframe(1))
         return self
 
-    def __exit__(self, *_exc):
+    def __exit__(self, *_exc: object) -> None:
         self._mark(self._around, _getframe(1))
 
     @staticmethod
-    def _mark(name: str | None, frame) -> str | None:
+    def _mark(name: str | None, frame: FrameType) -> str | None:
         """Enter the marker; returns the phase that it ends or interrupts."""
         ctx = kernel_context("pl.phase")
-        before = ctx.lane.phase
+        before: str | None = ctx.lane.phase
         op = Signal(ctx.lane, "phase", "S", (frame.f_code, frame.f_lasti))
-        op.value = ctx.lane.phase = name
+        op.value = ctx.lane.phase = name  # type: ignore[assignment]  # of a marker it is the name
         ctx.core.mark(op)
         return before
 
@@ -90,6 +92,6 @@ def drain() -> None:
     _fence("drain", False, _getframe(1))
 
 
-def _fence(kind: str, visible: bool, frame) -> None:
+def _fence(kind: str, visible: bool, frame: FrameType) -> None:
     ctx = kernel_context(f"pl.system.{kind}")
     ctx.core.fence(Signal(ctx.lane, kind, "S", (frame.f_code, frame.f_lasti)), visible)

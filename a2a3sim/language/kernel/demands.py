@@ -8,16 +8,18 @@ come here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import KernelError
 from a2a3sim.language.context import KernelContext
-from a2a3sim.language.handles import Region, Tensor, Tile
+from a2a3sim.language.handles import Holes, Region, Tensor, Tile
 from a2a3sim.language.kernel import undefined
-from a2a3sim.language.types import INT32
-from a2a3sim.models.memory import Access
-from a2a3sim.models.operation import Move, Operation, Signal, Vector
+from a2a3sim.language.types import INT32, DataType
+from a2a3sim.models.memory import Access, Memory
+from a2a3sim.models.operation import Move, Operation, Signal, Site, Vector
+from a2a3sim.models.ub import TileLife, TileSpace
 
 __all__ = [
     "copy", "empty", "fill", "load", "notify", "read_scalar", "store", "vector", "wait", "write_scalar",
@@ -27,32 +29,31 @@ __all__ = [
 _new = tuple.__new__  # a NamedTuple's own constructor costs more than the operation's arithmetic
 
 
-def _accesses(memory, region: Region) -> tuple[Access, ...]:
+def _accesses(memory: Memory, region: Region) -> tuple[Access, ...]:
     spans = region.spans
     if len(spans) == 1:
         return (_new(Access, (memory, *spans[0])),)
     return tuple([_new(Access, (memory, *span)) for span in spans])
 
 
-def _take_space(ctx: KernelContext, op: Operation, tile: Tile, operands: tuple = ()) -> None:
-    """A new tile's place in UB, where UB is limited.
+def _take_space(ub: TileSpace, op: Operation, tile: Tile, operands: tuple[TileLife, ...] = ()) -> None:
+    """A new tile's place in UB.
 
     Raises:
         KernelError: the tile alone exceeds UB.
     """
-    core = ctx.core
-    limit = core.ub.limit
+    limit = ub.limit
     if op.makes > limit:
         raise KernelError(
             f"capacity: {op.kind} makes a tile {list(tile.shape)} {tile.dtype!r} of {op.makes} B, but UB holds "
             f"{limit} B for tiles: move it in chunks of at most {limit // tile.dtype.itemsize} elements"
         )
-    tile.life = core.ub.take(op, op.makes, operands)
+    tile.life = ub.take(op, op.makes, operands)
 
 
-def _check_row(ctx: KernelContext, kind: str, shape, dtype) -> None:
+def _check_row(align: int, kind: str, shape: tuple[int, ...], dtype: DataType) -> None:
     """KernelError if the machine has no tiles with such rows; columns, ``[k, 1]``, it stores otherwise."""
-    align, columns = ctx.row, shape[-1]
+    columns = shape[-1]
     row = columns * dtype.itemsize
     if row % align and columns != 1:
         fits = -(-row // align) * align // dtype.itemsize
@@ -62,8 +63,8 @@ def _check_row(ctx: KernelContext, kind: str, shape, dtype) -> None:
         )
 
 
-def _nbytes(shape, dtype) -> int:
-    nbytes = dtype.itemsize
+def _nbytes(shape: tuple[int, ...], dtype: DataType) -> int:
+    nbytes: int = dtype.itemsize
     for size in shape:
         nbytes *= size
     return nbytes
@@ -71,11 +72,11 @@ def _nbytes(shape, dtype) -> int:
 
 def load(
     ctx: KernelContext,
-    site,
+    site: Site,
     kind: str,
     tensor: Tensor,
     region: Region,
-    shape,
+    shape: tuple[int, ...],
     peer: int | None,
     staging: list[tuple[Tile, Operation]] | None = None,
     turn: int = 0,
@@ -96,16 +97,14 @@ def load(
     op.peer = peer
     op.path = ctx.loads[memory.device]
     dtype = tensor.layout.dtype
-    valid = region.shape
-    if len(valid) != len(shape):
-        valid = valid[-len(shape) :]
+    valid = region.shape[-len(shape) :]
     tile = Tile(shape, dtype, op, valid)
     array = tensor.array
     if array is not None:
         index = region.index
         filled = None if valid == shape else tuple(slice(0, v) for v in valid)
 
-        def take():
+        def take() -> None:
             if filled is None:
                 tile.data = array[index].reshape(shape).copy()
             else:
@@ -116,24 +115,24 @@ def load(
 
         op.work = take
     if staging is None and ctx.row is not None:
-        _check_row(ctx, kind, shape, dtype)
+        _check_row(ctx.row, kind, shape, dtype)
+    ub = ctx.ub
     if staging is None or turn < 0:
         op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
-        if ctx.limited:
-            _take_space(ctx, op, tile)
+        if ub is not None:
+            _take_space(ub, op, tile)
     else:
         before, op.staged = staging[turn]
         tile.life = before.life
-    core = ctx.core
-    if ctx.limited:
-        core.ub.use(op, (tile.life,))
-    core.issue(op)
+    if ub is not None:
+        ub.use(op, (tile.life,))
+    ctx.core.issue(op)
     return tile
 
 
 def store(
     ctx: KernelContext,
-    site,
+    site: Site,
     kind: str,
     tile: Tile,
     tensor: Tensor,
@@ -156,9 +155,9 @@ def store(
     op.path = ctx.machine.fabric.store(ctx.device, memory.device)
     op.deps = op.operands = (tile.op,)
     op.work = _deposit(ctx, op, tile, tensor, region, add)
-    core = ctx.core
-    if ctx.limited:
-        core.ub.use(op, (tile.life,))
+    core, ub = ctx.core, ctx.ub
+    if ub is not None:
+        ub.use(op, (tile.life,))
     core.issue(op)
     if holds and ctx.strict and memory.kind == "window":
         core.hold(op)
@@ -166,8 +165,8 @@ def store(
 
 
 def _deposit(
-    ctx: KernelContext, op, tile: Tile, tensor: Tensor, region: Region, add: bool
-) -> Callable | None:
+    ctx: KernelContext, op: Move, tile: Tile, tensor: Tensor, region: Region, add: bool
+) -> Callable[[], None] | None:
     """What a store does to memory at its visibility instant; None where no bytes are kept."""
     array, memory = tensor.array, tensor.memory
     if array is None:
@@ -178,7 +177,7 @@ def _deposit(
     index, shape = region.index, tuple(s.stop - s.start for s in region.index)
     signals = ctx.machine.signals
 
-    def put_down():
+    def put_down() -> None:
         data = tile.data
         if data is None:
             error = KernelError(
@@ -201,8 +200,9 @@ def _deposit(
 
 
 def vector(
-    ctx: KernelContext, site, instr: str, dtype, shape, operands: tuple[Tile, ...], compute, valid=None, extent=None,
-    holes=None,
+    ctx: KernelContext, site: Site, instr: str, dtype: DataType, shape: tuple[int, ...], operands: tuple[Tile, ...],
+    compute: Callable[[], Any], valid: tuple[int, ...] | None = None, extent: tuple[int, ...] | None = None,
+    holes: Callable[[Vector], Holes | None] | None = None,
 ) -> Tile:  # fmt: skip
     """V: ``compute()`` gives the result's array from the operands' data; in timing-only runs it is not called.
 
@@ -221,7 +221,7 @@ def vector(
     op.deps = op.operands = tuple([t.op for t in operands])
     if ctx.bytes:
 
-        def work():
+        def work() -> None:
             whole = True
             for operand in operands:
                 if operand.data is None:
@@ -237,47 +237,47 @@ def vector(
 
         op.work = work
     if ctx.row is not None:
-        _check_row(ctx, instr, shape, dtype)
+        _check_row(ctx.row, instr, shape, dtype)
     op.makes = _nbytes(shape, dtype)
-    core = ctx.core
-    if ctx.limited:
+    ub = ctx.ub
+    if ub is not None:
         lives = tuple([t.life for t in operands])
-        _take_space(ctx, op, tile, lives)
-        core.ub.use(op, (*lives, tile.life))
-    core.issue(op)
+        _take_space(ub, op, tile, lives)
+        ub.use(op, (*lives, tile.life))
+    ctx.core.issue(op)
     return tile
 
 
-def fill(ctx: KernelContext, site, shape, dtype, value) -> Tile:
+def fill(ctx: KernelContext, site: Site, shape: tuple[int, ...], dtype: DataType, value: Any) -> Tile:
     """V: a tile of one value."""
     return vector(ctx, site, "fill", dtype, shape, (), lambda: np.full(shape, value, dtype.numpy))
 
 
-def empty(ctx: KernelContext, site, shape, dtype) -> Tile:
+def empty(ctx: KernelContext, site: Site, shape: tuple[int, ...], dtype: DataType) -> Tile:
     """A tile that nothing has been put into; making it takes no time."""
     op = Vector(ctx.lane, "create", "S", ctx.site or site)
     tile = Tile(shape, dtype, op)
     if ctx.bytes:
         tile.data = ctx.task.launch.fresh(shape, dtype)
-        tile.holes = undefined.Holes(np.ones(shape, np.bool_), "a tile")
+        tile.holes = Holes(np.ones(shape, np.bool_), "a tile")
     if ctx.row is not None:
-        _check_row(ctx, "pl.tile.create", shape, dtype)
+        _check_row(ctx.row, "pl.tile.create", shape, dtype)
     op.makes = _nbytes(shape, dtype)
-    if ctx.limited:
-        _take_space(ctx, op, tile)
+    if ctx.ub is not None:
+        _take_space(ctx.ub, op, tile)
     ctx.core.mark(op)
     return tile
 
 
 def copy(
     ctx: KernelContext,
-    site,
+    site: Site,
     kind: str,
     source: Tensor,
     source_peer: int | None,
     target: Tensor,
     target_peer: int | None,
-    chunks,
+    chunks: list[tuple[Region, Region, tuple[int, ...]]],
     pipelined: bool,
     add: bool,
 ) -> None:
@@ -300,15 +300,12 @@ def copy(
             ctx.core.hold(give)
 
 
-def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
+def read_scalar(ctx: KernelContext, site: Site, tensor: Tensor, region: Region) -> int | float:
     """S: a blocking load of one element of the device's own memory."""
-    memory = tensor.memory
-    array = tensor.array
+    memory, array, layout = tensor.memory, tensor.array, tensor.layout
     if array is None and memory.data is not None:
         # Signal cells of a timing-only run appeared after this view was made.
-        array = memory.typed(
-            tensor.layout.dtype.numpy, tensor.layout.base, tensor.layout.shape, tensor.layout.strides
-        )
+        array = memory.typed(layout.dtype.numpy, layout.base, layout.shape, layout.strides)
     if array is None or (tensor.array is None and memory.lost(region.spans[0][0])):
         raise _unkept(tensor, "the program reads a scalar from it")
     op = Move(ctx.lane, "read", "S", ctx.site or site)
@@ -327,7 +324,8 @@ def read_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region):
         )
     if memory.written is not None:
         undefined.read(ctx, site, tensor, index)
-    return found[0].item()
+    number: int | float = found[0].item()
+    return number
 
 
 def _unkept(tensor: Tensor, what: str) -> KernelError:
@@ -337,7 +335,7 @@ def _unkept(tensor: Tensor, what: str) -> KernelError:
     )
 
 
-def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value) -> None:
+def write_scalar(ctx: KernelContext, site: Site, tensor: Tensor, region: Region, value: Any) -> None:
     """S: a store of one element of the device's own memory; waits until it is visible."""
     memory = tensor.memory
     op = Move(ctx.lane, "write", "S", ctx.site or site)
@@ -348,7 +346,7 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
     if array is not None:
         index, signals = tuple(s.start for s in region.index), ctx.machine.signals
 
-        def put_down():
+        def put_down() -> None:
             array[index] = value
             if memory.written is not None:
                 undefined.written(tensor, index)
@@ -358,7 +356,7 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
         op.work = put_down
     elif memory.kind == "window" and tensor.layout.dtype is INT32:
         # It may be a signal cell, which has a value also where no bytes are kept.
-        def put_down():
+        def put_down() -> None:
             memory.cells()[region.spans[0][0] >> 2] = int(value)
             if memory.signal:
                 ctx.machine.signals.stored(memory)
@@ -370,7 +368,9 @@ def write_scalar(ctx: KernelContext, site, tensor: Tensor, region: Region, value
     core.hold(op)
 
 
-def notify(ctx: KernelContext, site, target: Tensor, offset: int, peer: int, value: int, add: bool) -> None:
+def notify(
+    ctx: KernelContext, site: Site, target: Tensor, offset: int, peer: int, value: int, add: bool
+) -> None:
     """S: a signal to the cell at a byte offset of a rank's slice; it travels one latency and is applied there."""
     op = Signal(ctx.lane, "notify", "S", ctx.site or site)
     memory = target.memory
@@ -383,7 +383,7 @@ def notify(ctx: KernelContext, site, target: Tensor, offset: int, peer: int, val
     ctx.core.notify(op, ctx.latencies[memory.device], memory.device == ctx.device)
 
 
-def wait(ctx: KernelContext, site, signal: Tensor, offset: int, value: int, at_least: bool) -> None:
+def wait(ctx: KernelContext, site: Site, signal: Tensor, offset: int, value: int, at_least: bool) -> None:
     """S: block until the cell at a byte offset of the own slice satisfies the comparison."""
     op = Signal(ctx.lane, "wait", "S", ctx.site or site)
     memory = signal.memory

@@ -6,7 +6,8 @@ remainder of a negative number gets Python's answer here, and the run keeps a no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from a2a3sim.language.context import current, user_site
 
@@ -18,30 +19,30 @@ class DeviceInt(int):
 
     __slots__ = ()
 
-    def __floordiv__(self, other):
+    def __floordiv__(self, other: int) -> Any:
         return _divided("//", self, other, int.__floordiv__(self, other))
 
-    def __rfloordiv__(self, other):
+    def __rfloordiv__(self, other: int) -> Any:
         return _divided("//", other, self, int.__rfloordiv__(self, other))
 
-    def __mod__(self, other):
+    def __mod__(self, other: int) -> Any:
         return _divided("%", self, other, int.__mod__(self, other))
 
-    def __rmod__(self, other):
+    def __rmod__(self, other: int) -> Any:
         return _divided("%", other, self, int.__rmod__(self, other))
 
-    def __divmod__(self, other):
+    def __divmod__(self, other: int) -> Any:
         return self // other, self % other
 
-    def __rdivmod__(self, other):
+    def __rdivmod__(self, other: int) -> Any:
         return other // self, other % self
 
 
-def _kept(name: str):
+def _kept(name: str) -> Callable[..., Any]:
     """The operator of int whose result stays a device integer."""
     plain = getattr(int, name)
 
-    def operator(self, *other):
+    def operator(self: int, *other: int) -> Any:
         result = plain(self, *other)
         return result if result is NotImplemented else DeviceInt(result)
 
@@ -56,7 +57,7 @@ for _name in ("neg", "pos", "abs", "invert"):
     setattr(DeviceInt, f"__{_name}__", _kept(f"__{_name}__"))
 
 
-def _divided(symbol: str, dividend, divisor, result):
+def _divided(symbol: str, dividend: int, divisor: int, result: int) -> Any:
     """A quotient or remainder; where C's differs, the run notes it."""
     if result is NotImplemented:
         return result
@@ -83,7 +84,7 @@ def device_int(value: int) -> DeviceInt:
     return _SMALL[value] if 0 <= value < 1024 else DeviceInt(value)
 
 
-class _DeviceRange(Sequence):
+class _DeviceRange(Sequence[DeviceInt]):
     """A range whose elements are device integers."""
 
     __slots__ = ("_values",)
@@ -94,11 +95,11 @@ class _DeviceRange(Sequence):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         found = self._values[index]
         return _DeviceRange(found) if isinstance(found, range) else DeviceInt(found)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[DeviceInt]:
         return map(DeviceInt, self._values)
 
 

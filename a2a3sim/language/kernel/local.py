@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from sys import _getframe
+from typing import Any
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import kernel_context
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import DistributedTensor, Tensor, Tile
+from a2a3sim.language.handles import DistributedTensor, Region, Tensor, Tile
 from a2a3sim.language.kernel import demands
-from a2a3sim.language.types import AtomicType, MemorySpace, as_dtype
+from a2a3sim.language.types import AtomicType, Indices, MemorySpace, Number, as_dtype
 
 __all__ = ["described", "full", "load", "need_tensor", "need_tile", "place", "store"]
 
 
-def need_tensor(what: str, role: str, value) -> Tensor:
+def need_tensor(what: str, role: str, value: object) -> Tensor:
     """A tensor in global memory, or InvalidOperationError."""
     if not isinstance(value, Tensor):
         raise InvalidOperationError(
@@ -23,14 +24,14 @@ def need_tensor(what: str, role: str, value) -> Tensor:
     return value
 
 
-def need_tile(what: str, role: str, value) -> Tile:
+def need_tile(what: str, role: str, value: object) -> Tile:
     """A tile, or InvalidOperationError."""
     if not isinstance(value, Tile):
         raise InvalidOperationError(f"{what}: {role} must be a tile (load it first), got {described(value)}")
     return value
 
 
-def described(value) -> str:
+def described(value: object) -> str:
     """A value as error messages name it."""
     if isinstance(value, Tile):
         return f"a tile of shape {list(value.shape)}"
@@ -41,7 +42,14 @@ def described(value) -> str:
     return repr(value)
 
 
-def load(tensor, offsets, shapes, valid_shape=None, target_memory=MemorySpace.Vec, clamp=False) -> Tile:
+def load(
+    tensor: Tensor,
+    offsets: Indices,
+    shapes: Indices,
+    valid_shape: Indices | None = None,
+    target_memory: MemorySpace = MemorySpace.Vec,
+    clamp: bool = False,
+) -> Tile:
     """Load a rectangle of the rank's own global memory (HBM → UB, MTE2).
 
     Args:
@@ -75,7 +83,7 @@ def load(tensor, offsets, shapes, valid_shape=None, target_memory=MemorySpace.Ve
     return demands.load(ctx, (frame.f_code, frame.f_lasti), "load", tensor, region, shape, None)
 
 
-def place(what: str, tile: Tile, tensor: Tensor, offsets, shapes=None):
+def place(what: str, tile: Tile, tensor: Tensor, offsets: Indices, shapes: Indices | None = None) -> Region:
     """The region of ``tensor`` that a tile's valid part covers at ``offsets``; leading axes may be added."""
     if tile.dtype is not tensor.layout.dtype:
         raise InvalidOperationError(
@@ -91,7 +99,14 @@ def place(what: str, tile: Tile, tensor: Tensor, offsets, shapes=None):
     return tensor.layout.region(what, offsets, extent)
 
 
-def store(tile, offsets, output_tensor, shapes=None, *, atomic=AtomicType.None_) -> Tensor:
+def store(
+    tile: Tile,
+    offsets: Indices,
+    output_tensor: Tensor,
+    shapes: Indices | None = None,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> Tensor:
     """Store a tile's valid part to the rank's own global memory (UB → HBM, MTE3); returns the tensor.
 
     Raises:
@@ -110,7 +125,7 @@ def store(tile, offsets, output_tensor, shapes=None, *, atomic=AtomicType.None_)
     return output_tensor
 
 
-def full(shape, dtype, value) -> Tile:
+def full(shape: Indices, dtype: Any, value: Number) -> Tile:
     """A tile of one value (V)."""
     ctx = kernel_context("pl.tile.full")
     frame = _getframe(1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from typing import Any, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import current
@@ -12,7 +14,7 @@ from a2a3sim.language.kernel.device_int import device_ints
 __all__ = ["parallel", "pl_range", "unroll", "yield_"]
 
 # The loops with carried values that are running on this thread of control, innermost last.
-_running: ContextVar[tuple] = ContextVar("carried loops", default=())
+_running: ContextVar[tuple[CarriedLoop, ...]] = ContextVar("carried loops", default=())
 
 
 class CarriedLoop:
@@ -23,19 +25,19 @@ class CarriedLoop:
         final: the carried value, or tuple of values, after the loop.
     """
 
-    def __init__(self, what: str, indices, values: tuple) -> None:
+    def __init__(self, what: str, indices: Iterable[int], values: tuple[Any, ...]) -> None:
         self._what = what
         self._indices = indices
         self._values = values
-        self.given: tuple | None = None
+        self.given: tuple[Any, ...] | None = None
         self.trips = 0
 
     @property
-    def final(self):
+    def final(self) -> Any:
         """What the names of the loop's yield hold after the loop."""
         return self._values[0] if len(self._values) == 1 else self._values
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         for index in self._indices:
             self.trips += 1
             self.given = None
@@ -57,8 +59,8 @@ class CarriedLoop:
             self._values = self.given
 
 
-def _loop(what: str):
-    def loop(*bounds, init_values=None):
+def _loop(what: str) -> Callable[..., Any]:
+    def loop(*bounds: SupportsIndex, init_values: Sequence[Any] | None = None) -> Any:
         if not 1 <= len(bounds) <= 3:
             raise InvalidOperationError(f"{what} takes 1 to 3 numbers, got {len(bounds)}")
         numbers = range(*(dim_value(b) for b in bounds))
@@ -89,7 +91,7 @@ unroll = _loop("pl.unroll")
 unroll.__doc__ = """As `pl_range`. Unrolled at compile time on the machine."""
 
 
-def yield_(*values):
+def yield_(*values: Any) -> Any:
     """Hand values to the next trip of the innermost loop that carries any, or out of a branch."""
     running = _running.get()
     if running:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from sys import _getframe
+from typing import Any, SupportsIndex, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import KernelContext, current, kernel_context
 from a2a3sim.language.dynamic import Dim, dim_value
-from a2a3sim.language.handles import CommCtx, DistributedTensor, Layout, Tensor, Tile
+from a2a3sim.language.handles import CommCtx, DistributedTensor, Layout, Region, Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.device_int import device_int
 from a2a3sim.language.kernel.local import need_tensor, need_tile, place
 from a2a3sim.language.kernel.tensors import whole
-from a2a3sim.language.types import AtomicType
+from a2a3sim.language.types import AtomicType, Indices
+from a2a3sim.models.operation import Site
 
 __all__ = [
     "get",
@@ -27,8 +29,11 @@ __all__ = [
     "remote_store_tensor",
 ]
 
+# dst_offsets, src_offsets, shape: all three or none.
+_Parts: TypeAlias = tuple[Indices | None, Indices | None, Indices | None]
 
-def need_window(what: str, role: str, value) -> DistributedTensor:
+
+def need_window(what: str, role: str, value: object) -> DistributedTensor:
     """A window, or InvalidOperationError."""
     if not isinstance(value, DistributedTensor):
         shown = f"the tensor {value.name}" if isinstance(value, Tensor) else repr(value)
@@ -36,23 +41,23 @@ def need_window(what: str, role: str, value) -> DistributedTensor:
     return value
 
 
-def get_comm_ctx(window) -> CommCtx:
+def get_comm_ctx(window: DistributedTensor) -> CommCtx:
     """The communication domain of a window."""
     return need_window("pld.get_comm_ctx", "dt", window).domain
 
 
-def _need_ctx(what: str, value) -> CommCtx:
+def _need_ctx(what: str, value: object) -> CommCtx:
     if not isinstance(value, CommCtx):
         raise InvalidOperationError(f"{what} takes the result of pld.get_comm_ctx(window), got {value!r}")
     return value
 
 
-def rank(ctx) -> int:
+def rank(ctx: CommCtx) -> int:
     """This rank's index in the communication domain."""
     return device_int(_need_ctx("pld.rank", ctx).rank)
 
 
-def nranks(ctx) -> int:
+def nranks(ctx: CommCtx) -> int:
     """The number of ranks in the communication domain."""
     return device_int(_need_ctx("pld.nranks", ctx).nranks)
 
@@ -62,7 +67,13 @@ def _remote(target: DistributedTensor, peer: int) -> int | None:
     return None if peer == target.domain.rank else target.domain.devices[peer]
 
 
-def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
+def remote_load(
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    shape: Indices,
+    valid_shape: Indices | None = None,
+) -> Tile:
     """Load a rectangle of a peer's slice into a tile (MTE2): a round trip, then the bytes.
 
     Raises:
@@ -96,7 +107,14 @@ def remote_load(target, peer, offsets, shape, valid_shape=None) -> Tile:
     return demands.load(ctx, (frame.f_code, frame.f_lasti), "remote_load", there, region, extent, other)
 
 
-def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+def remote_store(
+    src_tile: Tile,
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> DistributedTensor:
     """Store a tile into a peer's slice (MTE3), replacing or adding; returns the target.
 
     Raises:
@@ -109,7 +127,14 @@ def remote_store(src_tile, target, peer, offsets, *, atomic=AtomicType.None_) ->
     )
 
 
-def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+def remote_store_tensor(
+    src: Tensor,
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> DistributedTensor:
     """Store a whole tensor of the own global memory into a peer's slice: a load and a remote store.
 
     Raises:
@@ -122,14 +147,29 @@ def remote_store_tensor(src, target, peer, offsets, *, atomic=AtomicType.None_) 
     )
 
 
-def remote_store_any(src, target, peer, offsets, *, atomic=AtomicType.None_) -> DistributedTensor:
+def remote_store_any(
+    src: Tile | Tensor,
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> DistributedTensor:
     """``pld.remote_store``: `remote_store` of a tile or `remote_store_tensor` of a tensor."""
     frame = _getframe(1)
     push = _push_tensor if isinstance(src, Tensor) else _push
     return push("pld.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
 
 
-def _push_tensor(what: str, src, target, peer, offsets, atomic, site) -> DistributedTensor:
+def _push_tensor(
+    what: str,
+    src: Any,
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    atomic: AtomicType,
+    site: Site,
+) -> DistributedTensor:
     need_tensor(what, "src", src)
     if isinstance(src, DistributedTensor):
         raise InvalidOperationError(
@@ -139,7 +179,15 @@ def _push_tensor(what: str, src, target, peer, offsets, atomic, site) -> Distrib
     return _push(what, whole(kernel_context(what), site, what, src), target, peer, offsets, atomic, site)
 
 
-def _push(what: str, src_tile, target, peer, offsets, atomic, site) -> DistributedTensor:
+def _push(
+    what: str,
+    src_tile: Any,
+    target: DistributedTensor,
+    peer: SupportsIndex,
+    offsets: Indices,
+    atomic: AtomicType,
+    site: Site,
+) -> DistributedTensor:
     need_tile(what, "src_tile", src_tile)
     need_window(what, "target", target)
     ctx = kernel_context(what)
@@ -154,18 +202,21 @@ def _push(what: str, src_tile, target, peer, offsets, atomic, site) -> Distribut
     return target
 
 
-def _chunk(what: str, name: str, value) -> int:
+def _chunk(what: str, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, Dim)):
         raise InvalidOperationError(f"{what}: {name} must be an int, got {value!r}")
-    value = dim_value(value)
-    if value < 0:
-        raise InvalidOperationError(f"{what}: {name} must be >= 0 (0 = the full extent), got {value}")
-    return value
+    number = dim_value(value)
+    if number < 0:
+        raise InvalidOperationError(f"{what}: {name} must be >= 0 (0 = the full extent), got {number}")
+    return number
 
 
-def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape):
+def _rectangles(
+    what: str, dst: Layout, src: Layout, parts: _Parts
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Offsets and extent of a copy: the full slices, or the three region arguments together."""
-    given = [a is not None for a in (dst_offsets, src_offsets, shape)]
+    dst_offsets, src_offsets, shape = parts
+    given = [a is not None for a in parts]
     if any(given) and not all(given):
         raise InvalidOperationError(
             f"{what}: give dst_offsets, src_offsets and shape together or none of them"
@@ -176,7 +227,7 @@ def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape)
         raise InvalidOperationError(
             f"{what}: ranks must be equal, got src shape {list(src.shape)} and dst shape {list(dst.shape)}"
         )
-    if not any(given):
+    if dst_offsets is None or src_offsets is None or shape is None:
         if src.shape != dst.shape:
             raise InvalidOperationError(
                 f"{what}: a full-slice copy needs equal shapes, got src {list(src.shape)} and dst "
@@ -192,7 +243,16 @@ def _rectangles(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape)
     )
 
 
-def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, rows: int, cols: int):
+def _chunks(
+    what: str,
+    dst: Layout,
+    src: Layout,
+    dst_offsets: tuple[int, ...],
+    src_offsets: tuple[int, ...],
+    shape: tuple[int, ...],
+    rows: int,
+    cols: int,
+) -> list[tuple[Region, Region, tuple[int, ...]]]:
     """Cut a copy into staging tiles of ``rows`` x ``cols`` of [product of leading axes, last axis]."""
     # Both regions are checked whole first, so that an error names what the program asked for.
     src_all = src.region(f"{what} src", src_offsets, shape)
@@ -211,12 +271,11 @@ def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, row
     step_rows = min(rows, inner)
     chunks = []
     for outer in range(outer_count):
-        index = []
+        index: tuple[int, ...] = ()
         rest = outer
         for s in reversed(lead[:-1]):
-            index.append(rest % s)
+            index = (rest % s, *index)
             rest //= s
-        index = tuple(reversed(index))
         for r0 in range(0, inner, step_rows):
             r = min(step_rows, inner - r0)
             for c0 in range(0, last, cols):
@@ -233,9 +292,11 @@ def _chunks(what, dst: Layout, src: Layout, dst_offsets, src_offsets, shape, row
     return chunks
 
 
-def _check_dynamic(what: str, tensors, region: tuple, chunk_rows, chunk_cols) -> None:
+def _check_dynamic(
+    what: str, tensors: tuple[Tensor, ...], parts: _Parts, chunk_rows: Any, chunk_cols: Any
+) -> None:
     """A whole slice whose extents are only known at run time needs a staging tile that is known before."""
-    if any(part is not None for part in region):
+    if any(part is not None for part in parts):
         return
     for tensor in tensors:
         last = len(tensor.layout.shape) - 1
@@ -249,31 +310,43 @@ def _check_dynamic(what: str, tensors, region: tuple, chunk_rows, chunk_cols) ->
 
 
 def _copy(
-    what, kind, ctx, site, src, src_peer, dst, dst_peer, regions, chunk_rows, chunk_cols, pipeline, add
-):
+    what: str,
+    kind: str,
+    ctx: KernelContext,
+    site: Site,
+    src: Tensor,
+    src_peer: int | None,
+    dst: Tensor,
+    dst_peer: int | None,
+    parts: _Parts,
+    chunk_rows: Any,
+    chunk_cols: Any,
+    pipeline: bool,
+    add: bool,
+) -> None:
     rows = _chunk(what, "chunk_rows", chunk_rows)
     cols = _chunk(what, "chunk_cols", chunk_cols)
     if pipeline and not (rows and cols):
         raise InvalidOperationError(
             f"{what}: pipeline=True needs chunk_rows and chunk_cols > 0, got {rows} and {cols}"
         )
-    dst_offsets, src_offsets, shape = _rectangles(what, dst.layout, src.layout, *regions)
+    dst_offsets, src_offsets, shape = _rectangles(what, dst.layout, src.layout, parts)
     chunks = _chunks(what, dst.layout, src.layout, dst_offsets, src_offsets, shape, rows, cols)
     demands.copy(ctx, site, kind, src, src_peer, dst, dst_peer, chunks, bool(pipeline), add)
 
 
 def put(
-    dst,
-    peer,
-    src,
-    dst_offsets=None,
-    src_offsets=None,
-    shape=None,
+    dst: DistributedTensor,
+    peer: SupportsIndex,
+    src: Tensor,
+    dst_offsets: Indices | None = None,
+    src_offsets: Indices | None = None,
+    shape: Indices | None = None,
     *,
-    atomic=AtomicType.None_,
-    chunk_rows=0,
-    chunk_cols=0,
-    pipeline=False,
+    atomic: AtomicType = AtomicType.None_,
+    chunk_rows: int = 0,
+    chunk_cols: int = 0,
+    pipeline: bool = False,
 ) -> DistributedTensor:
     """Copy from the own global memory into a peer's slice through a staging tile; synchronous.
 
@@ -301,16 +374,16 @@ def put(
 
 
 def get(
-    dst,
-    peer,
-    src,
-    dst_offsets=None,
-    src_offsets=None,
-    shape=None,
+    dst: Tensor,
+    peer: SupportsIndex,
+    src: DistributedTensor,
+    dst_offsets: Indices | None = None,
+    src_offsets: Indices | None = None,
+    shape: Indices | None = None,
     *,
-    chunk_rows=0,
-    chunk_cols=0,
-    pipeline=False,
+    chunk_rows: int = 0,
+    chunk_cols: int = 0,
+    pipeline: bool = False,
 ) -> Tensor:
     """Copy from a peer's slice into the own global memory through a staging tile; synchronous. As `put`."""
     what = "pld.tensor.get"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import _getframe
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.language.context import current, device_context
+from a2a3sim.language.context import KernelContext, current, device_context
 from a2a3sim.language.dynamic import Dim, dim_value
-from a2a3sim.language.handles import Tensor, Tile
+from a2a3sim.language.handles import Region, Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.device_int import device_int
-from a2a3sim.language.types import DataType, as_dtype
+from a2a3sim.language.types import DataType, Indices, Number, as_dtype
+from a2a3sim.models.operation import Site
 
 __all__ = ["const", "maximum", "minimum", "read", "read_at", "write", "write_at"]
 
+_Offset: TypeAlias = SupportsIndex | Indices  # an index for each axis, or a flat one
 
-def _element(what: str, tensor: Tensor, offset):
+
+def _element(what: str, tensor: Tensor, offset: Any) -> Region:
     layout = tensor.layout
     ones = (1,) * len(layout.shape)
     if isinstance(offset, (list, tuple)):
@@ -31,14 +36,14 @@ def _element(what: str, tensor: Tensor, offset):
     return layout.region(what, [int(i) for i in np.unravel_index(flat, layout.shape)], ones)
 
 
-def _number(value):
+def _number(value: Any) -> int | float:
     """What a scalar unit has read, as the program sees it."""
     if type(value) is int:
         return device_int(value)
     return value if isinstance(value, (bool, float)) else float(value)
 
 
-def read(src, offset):
+def read(src: Tensor | Tile, offset: _Offset) -> int | float:
     """Read one element of the rank's own global memory, or of a tile, as a number; the scalar pipe blocks.
 
     Args:
@@ -52,13 +57,13 @@ def read(src, offset):
     return _read("pl.read", src, offset, (frame.f_code, frame.f_lasti))
 
 
-def read_at(src: Tensor, offset):
+def read_at(src: Tensor, offset: Indices) -> int | float:
     """The element that a subscript names; the caller's caller is the user's line."""
     frame = _getframe(2)
     return _read(f"reading an element of {src.name}", src, offset, (frame.f_code, frame.f_lasti))
 
 
-def _read(what: str, src, offset, site):
+def _read(what: str, src: object, offset: _Offset, site: Site) -> int | float:
     if isinstance(src, Tile):
         return _read_tile(what, src, offset, site)
     if not isinstance(src, Tensor):
@@ -68,14 +73,14 @@ def _read(what: str, src, offset, site):
     if context.level == "kernel":
         return _number(demands.read_scalar(context, site, src, region))
 
-    def kernel(ctx):
+    def kernel(ctx: KernelContext) -> int | float:
         return demands.read_scalar(ctx, site, src, region)
 
     # What follows may depend on the number, so it is ordered after the read.
     return _number(context.run_small("read", kernel, [(src, True, False)], site, joins=True))
 
 
-def _read_tile(what: str, tile: Tile, offset, site):
+def _read_tile(what: str, tile: Tile, offset: Any, site: Site) -> int | float:
     context = device_context(what)
     if context.level != "kernel":
         raise InvalidOperationError(f"{what}: a tile lives in its kernel only")
@@ -104,19 +109,19 @@ def _read_tile(what: str, tile: Tile, offset, site):
     return _number(tile.data[index].item())
 
 
-def write(dst, offset, value) -> Tensor:
+def write(dst: Tensor, offset: _Offset, value: Number | Dim) -> Tensor:
     """Write one element of the rank's own global memory; the scalar pipe blocks until it is visible."""
     frame = _getframe(1)
     return _write("pl.write", dst, offset, value, (frame.f_code, frame.f_lasti))
 
 
-def write_at(dst: Tensor, offset, value) -> None:
+def write_at(dst: Tensor, offset: Indices, value: Any) -> None:
     """Assign to the element that a subscript names."""
     frame = _getframe(2)
     _write(f"writing an element of {dst.name}", dst, offset, value, (frame.f_code, frame.f_lasti))
 
 
-def _write(what: str, dst, offset, value, site) -> Tensor:
+def _write(what: str, dst: object, offset: _Offset, value: object, site: Site) -> Tensor:
     if not isinstance(dst, Tensor):
         raise InvalidOperationError(f"{what}: dst must be a tensor in global memory, got {dst!r}")
     if not isinstance(value, (int, float, np.generic, Dim)):
@@ -136,7 +141,7 @@ def _write(what: str, dst, offset, value, site) -> Tensor:
     return dst
 
 
-def const(value, dtype):
+def const(value: Number, dtype: Any) -> int | float:
     """A constant of a dtype; plain numbers do.
 
     Raises:
@@ -146,7 +151,8 @@ def const(value, dtype):
     if not isinstance(value, (int, float, np.generic)):
         raise InvalidOperationError(f"pl.const: value must be a number, got {value!r}")
     if kind.floating or kind.name == "bool":
-        return kind.numpy.type(value).item()
+        found: int | float = kind.numpy.type(value).item()
+        return found
     number = dim_value(value)
     info = np.iinfo(kind.numpy)
     if not info.min <= number <= info.max:
@@ -155,8 +161,8 @@ def const(value, dtype):
     return number if context is None or context.level == "host" else device_int(number)
 
 
-def _extreme(name: str, choose):
-    def operation(a, b):
+def _extreme(name: str, choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operation(a: Any, b: Any) -> Any:
         for value in (a, b):
             if not isinstance(value, (int, float, np.generic, Dim)):
                 raise InvalidOperationError(f"pl.{name} takes two scalars, got {value!r}")

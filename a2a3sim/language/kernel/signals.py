@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sys import _getframe
+from typing import SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import KernelContext, current, kernel_context
@@ -11,7 +12,7 @@ from a2a3sim.language.handles import DistributedTensor
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.device_int import DeviceInt
 from a2a3sim.language.kernel.remote import need_window
-from a2a3sim.language.types import NotifyOp, WaitCmp
+from a2a3sim.language.types import Indices, NotifyOp, WaitCmp
 
 __all__ = ["defer_wait", "notify", "wait"]
 
@@ -19,7 +20,9 @@ _INT32_MAX = 2**31 - 1
 _CONDITIONS = 64  # of one task
 
 
-def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
+def notify(
+    target: DistributedTensor, peer: SupportsIndex, offsets: Indices, value: SupportsIndex, *, op: NotifyOp
+) -> DistributedTensor:
     """Add to, or set, a signal cell of a rank (the own one included) after all earlier writes are visible.
 
     Raises:
@@ -48,7 +51,9 @@ def notify(target, peer, offsets, value, *, op) -> DistributedTensor:
     return target
 
 
-def wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
+def wait(
+    signal: DistributedTensor, offsets: Indices, expected: SupportsIndex, *, cmp: WaitCmp
+) -> DistributedTensor:
     """Block until a cell of the own slice is >= or == ``expected`` (signed); the cell is not changed.
 
     Raises:
@@ -72,7 +77,9 @@ def wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
     return signal
 
 
-def defer_wait(signal, offsets, expected, *, cmp) -> DistributedTensor:
+def defer_wait(
+    signal: DistributedTensor, offsets: Indices, expected: SupportsIndex, *, cmp: WaitCmp
+) -> DistributedTensor:
     """Hold back the end of its task until a cell of the own slice is >= ``expected``; no core waits.
 
     Raises:

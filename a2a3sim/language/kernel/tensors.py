@@ -6,26 +6,30 @@ as a small kernel of its own, piece by piece as UB allows, and the result is a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from math import prod
 from sys import _getframe
+from typing import Any, SupportsIndex, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import current, device_context
+from a2a3sim.language.context import DeviceContext, KernelContext, current, device_context, kernel_context
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import Layout, Tensor, Tile
+from a2a3sim.language.handles import Key, Layout, Tensor, Tile
 from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.local import place
 from a2a3sim.language.kernel.tiles import insert, window_of
 from a2a3sim.language.source import assigned_name
-from a2a3sim.language.types import AtomicType, as_dtype
+from a2a3sim.language.types import AtomicType, DataType, Indices, as_dtype
+from a2a3sim.models.operation import Site
 
 __all__ = ["assemble", "assign", "create_tensor", "mapped", "pieces", "slice_of", "spill", "whole"]
 
+_InMemory: TypeAlias = Tensor | HostTensor
 
-def whole(ctx, site, what: str, tensor: Tensor) -> Tile:
+
+def whole(ctx: KernelContext, site: Site, what: str, tensor: Tensor) -> Tile:
     """Load all of a tensor into a tile."""
     shape = tensor.layout.shape
     region = tensor.layout.region(what, (0,) * len(shape), shape)
@@ -45,13 +49,20 @@ def pieces(shape: tuple[int, ...], limit: int | None) -> Iterator[tuple[tuple[in
         yield offsets, tuple(min(e, s - o) for e, s, o in zip(extent, shape, offsets, strict=True))
 
 
-def _limit(ctx, itemsize: int, tiles: int) -> int | None:
+def _limit(ctx: KernelContext, itemsize: int, tiles: int) -> int | None:
     """Elements of a tile if ``tiles`` of them are to be in UB at a time."""
     room = ctx.core.costs.ub
     return None if room is None else max(1, room // (tiles * max(itemsize, 4)))
 
 
-def mapped(context, site, name: str, operands: tuple, dtype, compute):
+def mapped(
+    context: DeviceContext,
+    site: Site,
+    name: str,
+    operands: tuple[Any, ...],
+    dtype: DataType,
+    compute: Callable[..., Tile],
+) -> Tile | Tensor:
     """An elementwise operation on tensors of one shape (and on tiles in a kernel).
 
     Args:
@@ -73,7 +84,7 @@ def mapped(context, site, name: str, operands: tuple, dtype, compute):
             )
     result = context.created(name, shape, dtype)
 
-    def kernel(ctx) -> None:
+    def kernel(ctx: KernelContext) -> None:
         for offsets, extent in pieces(
             shape, _limit(ctx, operands[0].layout.dtype.itemsize, 2 * len(operands) + 2)
         ):
@@ -90,15 +101,16 @@ def mapped(context, site, name: str, operands: tuple, dtype, compute):
     return result
 
 
-def spill(ctx, tile: Tile, name: str) -> Tensor:
+def spill(ctx: KernelContext, tile: Tile, name: str) -> Tensor:
     """Store a tile that leaves its kernel into a tensor of its own."""
-    result = ctx.task.created(name, tile.valid, tile.dtype)
+    result: Tensor = ctx.task.created(name, tile.valid, tile.dtype)
     region = result.layout.region("the result", (0,) * len(tile.valid), tile.valid)
+    assert tile.op.site is not None
     demands.store(ctx, tile.op.site, "store", tile, result, region, None, False)
     return result
 
 
-def create_tensor(shape, dtype, layout=None):
+def create_tensor(shape: Indices, dtype: Any, layout: Any = None) -> Any:
     """A tensor that is no argument: a host body's intermediate, or scratch memory of the device.
 
     Raises:
@@ -119,7 +131,9 @@ def create_tensor(shape, dtype, layout=None):
     return context.created(name, extents, kind)
 
 
-def _key(what: str, rank: int, offset, shape, drop_dims) -> tuple:
+def _key(
+    what: str, rank: int, offset: Indices, shape: Indices, drop_dims: Indices | None
+) -> tuple[SupportsIndex | slice, ...]:
     offsets, extents = tuple(dim_value(o) for o in offset), tuple(dim_value(s) for s in shape)
     if not len(offsets) == len(extents) == rank:
         raise InvalidOperationError(
@@ -137,7 +151,15 @@ def _key(what: str, rank: int, offset, shape, drop_dims) -> tuple:
     )
 
 
-def slice_of(t, shape, offset, valid_shape=None, drop_dims=None, pad_value=None, clamp=False):
+def slice_of(
+    t: Any,
+    shape: Indices,
+    offset: Indices,
+    valid_shape: Indices | None = None,
+    drop_dims: Indices | None = None,
+    pad_value: Any = None,
+    clamp: bool = False,
+) -> Any:
     """A part of a tensor or tile.
 
     In a host body and in an orchestration it is a view of the same bytes; in a kernel a tensor's part is
@@ -184,7 +206,7 @@ def slice_of(t, shape, offset, valid_shape=None, drop_dims=None, pad_value=None,
     return WindowView(t.buffer, view, "pl.slice") if isinstance(t, WindowView) else t.viewed(view)
 
 
-def assemble(target, source, offset, *, atomic=AtomicType.None_):
+def assemble(target: Any, source: Any, offset: Indices, *, atomic: AtomicType = AtomicType.None_) -> Any:
     """Put ``source`` into ``target`` at ``offset``; returns the target.
 
     A tensor is changed in place; of a tile a changed copy is returned.
@@ -200,7 +222,7 @@ def assemble(target, source, offset, *, atomic=AtomicType.None_):
     return _assemble("pl.assemble", target, source, offset, atomic, (frame.f_code, frame.f_lasti))
 
 
-def _assemble(what: str, target, source, offset, atomic, site):
+def _assemble(what: str, target: Any, source: Any, offset: Indices, atomic: AtomicType, site: Site) -> Any:
     if isinstance(target, HostTensor) and isinstance(source, HostTensor):
         if _same_bytes(
             target.buffer, source.buffer, _target_view(what, target, source, offset), source.layout
@@ -216,7 +238,7 @@ def _assemble(what: str, target, source, offset, atomic, site):
             raise InvalidOperationError(f"{what}: source must be a tile where target is one, got {source!r}")
         if atomic != AtomicType.None_:
             raise InvalidOperationError(f"{what}: atomic= needs a tensor as target")
-        return insert(context, site, what, target, source, offset)
+        return insert(kernel_context(what), site, what, target, source, offset)
     if not isinstance(target, Tensor):
         raise InvalidOperationError(f"{what}: target must be a tensor or a tile, got {target!r}")
     if isinstance(source, Tile):
@@ -239,7 +261,7 @@ def _assemble(what: str, target, source, offset, atomic, site):
     return target
 
 
-def _target_view(what: str, target, source, offset) -> Layout:
+def _target_view(what: str, target: _InMemory, source: _InMemory, offset: Indices) -> Layout:
     """Where in the target the source comes to stand; leading axes of extent 1 may be missing or too many."""
     extent = source.layout.shape
     rank = len(target.layout.shape)
@@ -250,18 +272,18 @@ def _target_view(what: str, target, source, offset) -> Layout:
     return target.layout.view(_key(what, rank, offset, extent, None))
 
 
-def _same_bytes(a, b, first: Layout, second: Layout) -> bool:
-    def where(layout: Layout):
+def _same_bytes(a: object, b: object, first: Layout, second: Layout) -> bool:
+    def where(layout: Layout) -> tuple[int, list[tuple[int, int]]]:
         axes = [(s, t) for s, t in zip(layout.shape, layout.strides, strict=True) if s != 1]
         return layout.base, axes
 
     return a is b and where(first) == where(second)
 
 
-def _copy(context, site, what: str, source: Tensor, target: Tensor, add: bool) -> None:
+def _copy(context: DeviceContext, site: Site, what: str, source: Tensor, target: Tensor, add: bool) -> None:
     """Copy between tensors of one dtype and number of elements, by way of UB."""
 
-    def kernel(ctx) -> None:
+    def kernel(ctx: KernelContext) -> None:
         if add:
             ctx.machine.check_atomic(what, source.layout.dtype)
         shape = source.layout.shape
@@ -279,7 +301,7 @@ def _copy(context, site, what: str, source: Tensor, target: Tensor, add: bool) -
         context.run_small("assemble", kernel, [(source, True, False), (target, add, True)], site)
 
 
-def assign(target: Tensor, key, value) -> None:
+def assign(target: Tensor, key: Key, value: Any) -> None:
     """``tensor[key] = value`` with slices: the value is assembled into that part."""
     frame = _getframe(2)
     what = f"assigning to a part of {target.name}"

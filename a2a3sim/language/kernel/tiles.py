@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from math import prod
 from sys import _getframe
+from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.language.context import kernel_context
+from a2a3sim.language.context import KernelContext, kernel_context
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import Tile
+from a2a3sim.language.handles import Holes, Tile
 from a2a3sim.language.kernel import demands, undefined
 from a2a3sim.language.kernel.local import need_tile
-from a2a3sim.language.types import FP32, INT32, MemorySpace, as_dtype
+from a2a3sim.language.types import FP32, INT32, Indices, MemorySpace, as_dtype
+from a2a3sim.models.operation import Site
 
 __all__ = ["TileView", "create", "insert", "matmul", "move", "reshape", "row_sum", "window_of"]
 
@@ -24,7 +26,7 @@ class TileView(Tile):
     __slots__ = ("_base", "_index")
 
     def __init__(
-        self, base: Tile, shape: tuple[int, ...], index: tuple | None, valid: tuple[int, ...]
+        self, base: Tile, shape: tuple[int, ...], index: tuple[slice, ...] | None, valid: tuple[int, ...]
     ) -> None:
         self._base = base
         self._index = index
@@ -35,7 +37,7 @@ class TileView(Tile):
         self.life = base.life
 
     @property
-    def data(self):
+    def data(self) -> Any:
         """The values, once the tile that holds them has them."""
         data = self._base.data
         if data is None:
@@ -43,7 +45,7 @@ class TileView(Tile):
         return (data if self._index is None else data[self._index]).reshape(self.shape)
 
     @property
-    def holes(self):
+    def holes(self) -> Holes | None:  # type: ignore[override]  # a view has none of its own
         """What is undefined of it."""
         holes = self._base.holes
         if holes is None:
@@ -52,14 +54,14 @@ class TileView(Tile):
         return holes._replace(mask=mask) if mask.any() else None
 
 
-def _extents(what: str, shape) -> tuple[int, ...]:
+def _extents(what: str, shape: Indices) -> tuple[int, ...]:
     extents = tuple(dim_value(s) for s in shape)
     if not extents or any(s <= 0 for s in extents):
         raise InvalidOperationError(f"{what}: extents must be positive, got {list(extents)}")
     return extents
 
 
-def create(shape, dtype, target_memory=MemorySpace.Vec) -> Tile:
+def create(shape: Indices, dtype: Any, target_memory: MemorySpace = MemorySpace.Vec) -> Tile:
     """Room for a tile in UB; its values are undefined until something is put there.
 
     Raises:
@@ -73,7 +75,7 @@ def create(shape, dtype, target_memory=MemorySpace.Vec) -> Tile:
     return demands.empty(ctx, (frame.f_code, frame.f_lasti), extents, as_dtype(dtype))
 
 
-def reshape(tile, shape) -> Tile:
+def reshape(tile: Tile, shape: Indices) -> Tile:
     """The same values in row-major order under other extents.
 
     Raises:
@@ -90,7 +92,14 @@ def reshape(tile, shape) -> Tile:
     return TileView(tile, extents, None, extents)
 
 
-def window_of(what: str, tile: Tile, offset, shape, valid_shape=None, drop_dims=None) -> Tile:
+def window_of(
+    what: str,
+    tile: Tile,
+    offset: Indices,
+    shape: Indices,
+    valid_shape: Indices | None = None,
+    drop_dims: Indices | None = None,
+) -> Tile:
     """The part of a tile at ``offset`` of extent ``shape``."""
     extents = _extents(what, shape)
     offsets = tuple(dim_value(o) for o in offset)
@@ -111,7 +120,7 @@ def window_of(what: str, tile: Tile, offset, shape, valid_shape=None, drop_dims=
     return TileView(tile, tuple(extents[k] for k in kept), index, tuple(left[k] for k in kept))
 
 
-def insert(ctx, site, what: str, target: Tile, source: Tile, offset) -> Tile:
+def insert(ctx: KernelContext, site: Site, what: str, target: Tile, source: Tile, offset: Indices) -> Tile:
     """V: a tile with ``source`` put into it at ``offset``; the result stands in the target's place."""
     offsets = tuple(dim_value(o) for o in offset)
     if target.dtype is not source.dtype:
@@ -128,7 +137,7 @@ def insert(ctx, site, what: str, target: Tile, source: Tile, offset) -> Tile:
             )
     index = tuple(slice(o, o + s) for o, s in zip(offsets, source.shape, strict=True))
 
-    def compute():
+    def compute() -> Any:
         data = target.data.copy()
         data[index] = source.data
         return data
@@ -146,7 +155,7 @@ def insert(ctx, site, what: str, target: Tile, source: Tile, offset) -> Tile:
     )
 
 
-def row_sum(tile, tmp_tile) -> Tile:
+def row_sum(tile: Tile, tmp_tile: Tile) -> Tile:
     """V: the sum over the last axis, which stays with extent 1.
 
     Args:
@@ -163,7 +172,7 @@ def row_sum(tile, tmp_tile) -> Tile:
     columns = tile.valid[-1]
     shape = (*tile.shape[:-1], 1)
 
-    def compute():
+    def compute() -> Any:
         return tile.data[..., :columns].sum(axis=-1, keepdims=True, dtype=tile.dtype.numpy)
 
     return demands.vector(
@@ -180,7 +189,7 @@ def row_sum(tile, tmp_tile) -> Tile:
     )
 
 
-def move(tile, target_memory=MemorySpace.Vec, **others) -> Tile:
+def move(tile: Tile, target_memory: MemorySpace = MemorySpace.Vec, **others: Any) -> Tile:
     """A tile in another of the core's memories: the same values, for the cost of a copy."""
     what = "pl.move"
     need_tile(what, "tile", tile)
@@ -204,7 +213,7 @@ def move(tile, target_memory=MemorySpace.Vec, **others) -> Tile:
     )
 
 
-def matmul(lhs, rhs, out_dtype=None, a_trans=False, b_trans=False) -> Tile:
+def matmul(lhs: Tile, rhs: Tile, out_dtype: Any = None, a_trans: bool = False, b_trans: bool = False) -> Tile:
     """The product of two matrices: FP32 of floats, INT32 of integers.
 
     The cube unit is not modelled; the result costs what a vector instruction of its size does.
@@ -231,7 +240,7 @@ def matmul(lhs, rhs, out_dtype=None, a_trans=False, b_trans=False) -> Tile:
     ctx = kernel_context(what)
     frame = _getframe(1)
 
-    def compute():
+    def compute() -> Any:
         a, b = (t.data.astype(sums.numpy) for t in (lhs, rhs))
         return np.matmul(a.T if a_trans else a, b.T if b_trans else b).astype(dtype.numpy)
 

@@ -7,27 +7,25 @@ a use, of which the run keeps a note.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 
-__all__ = ["Holes", "deposited", "inserted", "read", "taken", "used", "written"]
+from a2a3sim.language.context import KernelContext
+from a2a3sim.language.handles import Holes, Region, Tensor, Tile
+from a2a3sim.language.types import Array
+from a2a3sim.models.operation import Operation, Site
+
+__all__ = ["deposited", "inserted", "read", "taken", "used", "written"]
 
 
-class Holes(NamedTuple):
-    """Which elements of a tile are undefined, and where they come from."""
-
-    mask: np.ndarray
-    origin: str  # for people: "tensor y", "a tile made by pl.tile.create"
-
-
-def _view(tensor) -> np.ndarray:
+def _view(tensor: Tensor) -> Array:
     """Element-wise: has it been written? The flag of an element is that of its first byte."""
     layout = tensor.layout
     return np.ndarray(layout.shape, np.bool_, tensor.memory.written, layout.base, layout.strides)
 
 
-def taken(tensor, region, shape, valid) -> Holes | None:
+def taken(tensor: Tensor, region: Region, shape: tuple[int, ...], valid: tuple[int, ...]) -> Holes | None:
     """What a load of a region finds undefined, in a tile of ``shape`` of which ``valid`` is filled."""
     missing = ~_view(tensor)[region.index].reshape(valid)
     if not missing.any():
@@ -37,12 +35,20 @@ def taken(tensor, region, shape, valid) -> Holes | None:
     return Holes(mask, _named(tensor))
 
 
-def _named(tensor) -> str:
+def _named(tensor: Tensor) -> str:
     kind = "the output" if tensor.memory.kind == "tensor" else "the tensor"
     return f"{kind} {tensor.memory.name}"
 
 
-def deposited(ctx, op, tile, tensor, region, valid, add: bool) -> None:
+def deposited(
+    ctx: KernelContext,
+    op: Operation,
+    tile: Tile,
+    tensor: Tensor,
+    region: Region,
+    valid: tuple[slice, ...] | None,
+    add: bool,
+) -> None:
     """A tile has been stored: what was written is defined, what was undefined in the tile is not.
 
     Args:
@@ -67,17 +73,18 @@ def deposited(ctx, op, tile, tensor, region, valid, add: bool) -> None:
         view[region.index] = ~mask.reshape(view[region.index].shape)
 
 
-def inserted(target, source, index) -> Holes | None:
+def inserted(target: Tile, source: Tile, index: tuple[slice, ...]) -> Holes | None:
     """``source`` put into ``target`` at ``index``."""
     before, after = target.holes, source.holes
     if before is None and after is None:
         return None
     mask = np.zeros(target.shape, np.bool_) if before is None else before.mask.copy()
     mask[index] = False if after is None else after.mask
-    return Holes(mask, (after or before).origin) if mask.any() else None
+    origin = (after or before or Holes(mask, "")).origin
+    return Holes(mask, origin) if mask.any() else None
 
 
-def used(ctx, op, operands) -> None:
+def used(ctx: KernelContext, op: Operation, operands: Iterable[Tile]) -> None:
     """Arithmetic on tiles of which some are partly undefined."""
     for tile in operands:
         holes = tile.holes
@@ -92,12 +99,12 @@ def used(ctx, op, operands) -> None:
                 )
 
 
-def written(tensor, index) -> None:
+def written(tensor: Tensor, index: tuple[int, ...]) -> None:
     """A scalar has been stored."""
     _view(tensor)[index] = True
 
 
-def read(ctx, site, tensor, index) -> None:
+def read(ctx: KernelContext, site: Site, tensor: Tensor, index: tuple[int, ...]) -> None:
     """A scalar read of global memory."""
     if not _view(tensor)[index]:
         where = ", ".join(str(int(i)) for i in index)
@@ -108,5 +115,6 @@ def read(ctx, site, tensor, index) -> None:
         )
 
 
-def _note(ctx, op, message: str) -> None:
+def _note(ctx: KernelContext, op: Operation, message: str) -> None:
+    assert op.site is not None
     ctx.note("undefined", message, op.site)

@@ -174,7 +174,7 @@ def test_a_bare_window_is_inout_and_results_pass_through():
     assert step.parameters[1].direction == "inout"
     x, y = arrays()
     program = host.compile(x, y, config=FOUR)
-    program(x, y)
+    program(x, y, config=FOUR)
     assert np.array_equal(y, x)
     # The second kernel of each rank reads what the first wrote.
     assert set(program.last_trace.edges) == {((r, 0), (r, 1)) for r in range(4)}
@@ -219,3 +219,21 @@ def test_what_the_function_form_refuses():
             scale_step(x, y, size=2.0)
 
         misnamed(*[floats(1, N)] * 2, config=MACHINE)
+
+
+def test_a_function_keeps_its_last_compiled_forms_only(monkeypatch):
+    monkeypatch.setattr("a2a3sim.jit._KEPT", 2)
+
+    @pl.jit
+    def doubled(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        return pl.store(pl.add(tile := pl.load(x, [0, 0], x.shape), tile), [0, 0], y)
+
+    first = None
+    for size in (8, 16, 24, 16):
+        x, y = floats(1, size), np.zeros((1, size), np.float32)
+        doubled(x, y, config=MACHINE)
+        assert np.array_equal(y, x + x)
+        first = first or doubled._last
+    assert len(doubled._compiled) == 2
+    assert first not in doubled._compiled.values()
+    assert [key[2][0][0] for key in doubled._compiled] == [(1, 24), (1, 16)]  # the last used one last
