@@ -28,7 +28,7 @@ class _Core(Protocol):
 
     clock: Clock
     time: int
-    after: Cause
+    after: Cause | None
     pipes: dict[str, Any]
     unknown: dict[Operation, None]
 

@@ -8,18 +8,22 @@ the records is given to the segment after it, so the path always adds up to ``ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.operation import UNKNOWN, Cause, Lane, Operation
 
 if TYPE_CHECKING:
     from a2a3sim.result import PathSegment, RunResult
+    from a2a3sim.trace.record import Trace
 
 __all__ = ["GROUPS", "Step", "critical_path", "group_of", "summary", "walk"]
 
 # What people ask for: which part of the machine the time went to.
 GROUPS = ("link bandwidth", "HBM", "pipe rate", "latency", "waits", "atomics", "vector", "issue", "launch")
+
+# How the walk goes on, and from which operation or lane.
+_Position: TypeAlias = "tuple[Callable[[_Walk, Any], _Position | None], Operation | Lane]"
 
 # Steps in a row without any time: records that contradict each other must not turn the walk in circles.
 _MAX_IDLE = 100_000
@@ -37,8 +41,8 @@ _GROUP_OF = {
 class Step(NamedTuple):
     """One segment with the operation it belongs to (None for a launch), in the clock's ps."""
 
-    lane: Any
-    op: Any
+    lane: Lane
+    op: Operation | None
     cause: str
     spent_on: str
     start: int
@@ -64,7 +68,7 @@ class _Walk:
         self.time = last
         self.steps: list[Step] = []
 
-    def emit(self, lane, op, cause: str, spent_on: str, start: int) -> None:
+    def emit(self, lane: Lane, op: Operation | None, cause: str, spent_on: str, start: int) -> None:
         """Everything from ``start`` up to where the walk stands."""
         start = max(start, self.first)
         if start < self.time:
@@ -72,7 +76,7 @@ class _Walk:
             self.time = start
 
 
-def _tile_move(walk: _Walk, op, cause: str) -> None:
+def _tile_move(walk: _Walk, op: Operation, cause: str) -> None:
     flow = op.flow
     if flow is None or flow.finish == UNKNOWN:
         walk.emit(op.lane, op, cause, "latency", op.start)
@@ -86,7 +90,7 @@ def _tile_move(walk: _Walk, op, cause: str) -> None:
     walk.emit(op.lane, op, cause, "latency", op.start)
 
 
-def _tile_notify(walk: _Walk, op, cause: str):
+def _tile_notify(walk: _Walk, op: Operation, cause: str) -> Operation | None:
     """A notify's way; the update ahead of it on its line, if that one held it up."""
     ahead = op.by
     if ahead is not None and ahead.applied < walk.time:
@@ -98,7 +102,7 @@ def _tile_notify(walk: _Walk, op, cause: str):
     return None
 
 
-def _awaited_access(barrier):
+def _awaited_access(barrier: Operation) -> Operation | None:
     """The memory access for which a core came late to a device barrier, if it did."""
     last = None
     for op in reversed(barrier.lane.operations[: barrier.seq]):
@@ -110,11 +114,11 @@ def _awaited_access(barrier):
     return last
 
 
-def _cause(op) -> tuple[str, Any]:
+def _cause(op: Operation) -> Cause:
     return op.cause if op.cause is not None else ("issue", None)
 
 
-def _step(walk: _Walk, op):
+def _step(walk: _Walk, op: Operation) -> _Position | None:
     """Tile ``op`` from its start to where the walk stands; the position that let it start."""
     reason, _ = _cause(op)
     kind = op.kind
@@ -145,15 +149,22 @@ def _step(walk: _Walk, op):
     return _started(walk, op)
 
 
-def _started(walk: _Walk, op):
+def _done_before(op: Operation) -> Cause:
+    """What the scalar pipe did until it turned to ``op``."""
+    if op.after is not None:
+        return op.after
+    return ("issue", op.lane.operations[op.seq - 1]) if op.seq else ("start", None)
+
+
+def _started(walk: _Walk, op: Operation) -> _Position | None:
     """The position that let ``op`` start, the walk standing at its start."""
     reason, before = _cause(op)
     return (_issued, op) if reason == "issue" or before is None else (_step, before)
 
 
-def _issued(walk: _Walk, op):
+def _issued(walk: _Walk, op: Operation) -> _Position | None:
     """Tile the scalar pipe's part in ``op``; the position of what it did before."""
-    reason, before = op.after if op.after is not None else ("start", None)
+    reason, before = _done_before(op)
     walk.emit(op.lane, op, reason, "issue", op.begun)
     if reason in ("start", "dispatch"):
         # Whatever the kernel did before its first operation is issue time, too.
@@ -167,7 +178,7 @@ def _issued(walk: _Walk, op):
     return (_issued if reason == "issue" else _step), before
 
 
-def _ended(walk: _Walk, lane):
+def _ended(walk: _Walk, lane: Lane) -> _Position | None:
     """The position that let a lane end."""
     reason, op = lane.last if lane.last is not None else ("start", None)
     if op is None:
@@ -178,7 +189,7 @@ def _ended(walk: _Walk, lane):
     return (_issued if reason == "issue" else _step), op
 
 
-def walk(trace) -> list[Step]:
+def walk(trace: Trace) -> list[Step]:
     """The critical path from the first start to the last end, in order of time, unmerged.
 
     A partial trace (a deadlock) is walked from the last of its lanes that ended; it is empty if none did.
@@ -189,7 +200,8 @@ def walk(trace) -> list[Step]:
     first = min(lane.start for lane in trace.lanes if lane.start != UNKNOWN)
     last = max(lanes, key=lambda lane: (lane.end, -lane.index))
     state = _Walk(first, last.end, getattr(trace, "atomic_ps", 0))
-    position, idle = (_ended, last), 0
+    idle = 0
+    position: _Position | None = (_ended, last)
     while position is not None and state.time > first and idle < _MAX_IDLE:
         move, where = position
         time = state.time
@@ -211,9 +223,9 @@ def _what(step: Step) -> str:
     return f"{op.kind} to rank {op.peer}"
 
 
-def critical_path(trace, origin: int = 0) -> list[dict]:
+def critical_path(trace: Trace, origin: int = 0) -> list[dict[str, Any]]:
     """The entries of ``critical_path``: equal neighbours merged, times from ``origin``."""
-    segments: list[dict] = []
+    segments: list[dict[str, Any]] = []
     previous = None
     for step in walk(trace):
         key = (step.lane.rank, _what(step), step.cause, step.spent_on)
@@ -240,7 +252,7 @@ def summary(path: RunResult | Iterable[PathSegment]) -> dict[str, float]:
     Args:
         path: a result, or the segments of its ``critical_path``.
     """
-    segments = getattr(path, "critical_path", path)
+    segments: Iterable[Any] = getattr(path, "critical_path", path)
     spent: dict[str, int] = {}
     for segment in segments:
         group = group_of(segment.spent_on)
