@@ -9,10 +9,20 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapSerializer,
+    WrapValidator,
+    model_serializer,
+)
 
 from a2a3sim.errors import ConfigError
 
@@ -31,6 +41,7 @@ __all__ = [
     "PipeBusy",
     "RankUse",
     "Report",
+    "Rows",
     "RunResult",
     "Witness",
     "simulator_version",
@@ -128,6 +139,49 @@ class LinkUse(_Record):
     busy_ps: int
     utilisation: float
     peak_flows: int
+
+
+_Row = TypeVar("_Row", bound=_Record)
+
+
+class Rows(Sequence[_Row]):
+    """A table of a result, made when somebody first looks at it: large runs have thousands of rows.
+
+    Args:
+        row: the class of its rows.
+        make: their fields.
+    """
+
+    def __init__(self, row: type[_Row], make: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        self._row = row
+        self._make: Callable[[], Iterable[Mapping[str, Any]]] | None = make
+        self._made: list[_Row] = []
+
+    @property
+    def _rows(self) -> list[_Row]:
+        if self._make is not None:
+            self._made, self._make = [self._row(**fields) for fields in self._make()], None
+        return self._made
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == (other._rows if isinstance(other, Rows) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __repr__(self) -> str:
+        return repr(self._rows)
+
+
+_OrRows = (
+    WrapValidator(lambda value, validate: value if isinstance(value, Rows) else validate(value)),
+    WrapSerializer(lambda value, serialise: serialise(list(value))),
+)
 
 
 class Phase(_Record):
@@ -262,8 +316,8 @@ with warnings.catch_warnings():
         bound_ps: int | None = None
         per_rank: list[RankUse] = []
         dispatches: list[Dispatch] = []
-        pairs: list[PairTraffic] = []
-        links: list[LinkUse] = []
+        pairs: Annotated[Sequence[PairTraffic], *_OrRows] = []
+        links: Annotated[Sequence[LinkUse], *_OrRows] = []
         phases: list[Phase] = []
         barriers: int = 0
         rounds: int = 0

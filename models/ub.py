@@ -8,8 +8,13 @@ operand that dies there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Protocol
+
+import numpy as np
 
 from a2a3sim.errors import KernelError
 from a2a3sim.models.clock import Clock
@@ -189,43 +194,39 @@ class TileSpace:
         raise error
 
 
-def peak_usage(operations: list[Operation]) -> tuple[int, list[Operation]]:
-    """Peak bytes of live tiles over a lane's program, and the operations whose tiles are alive there."""
-    owner: dict[Operation, Operation] = {}  # of a staging tile that several loads fill in turn
-    last: dict[Operation, int] = {}
-    for op in operations:
-        if op.staged is not None:
-            before = op.staged.operands[0]
-            owner[op] = owner.get(before, before)
-            last[owner[op]] = op.seq
-        elif op.makes:
-            last[op] = op.seq
-        for made in op.operands:
-            last[owner.get(made, made)] = op.seq
-    dying: dict[int, list[Operation]] = {}
-    for made, seq in last.items():
-        dying.setdefault(seq, []).append(made)
-    alive: dict[Operation, None] = {}
-    replaced: dict[Operation, int] = {}  # where another stands, from that operation on
-    used = peak = at = 0
-    for op in operations:
-        if op.makes:
-            if op.pipe == "V":
-                # The result stands in the place of an operand that dies here, if that is large enough.
-                for made in op.operands:
-                    if last[made] == op.seq and made.makes >= op.makes and made in alive:
-                        del alive[made]
-                        used -= made.makes
-                        replaced[made] = op.seq
-                        break
-            alive[op] = None
-            used += op.makes
-            if used > peak:
-                peak, at = used, op.seq
-        for made in dying.get(op.seq, ()):
-            if made in alive:
-                del alive[made]
-                used -= made.makes
-    return peak, [
-        m for m, seq in last.items() if m.makes and m.seq <= at <= seq and replaced.get(m, at + 1) > at
-    ]
+def peak_usage(operations: Sequence[Operation]) -> tuple[int, list[Operation]]:
+    """Peak bytes of live tiles over a lane's program, and the operations whose tiles are alive there.
+
+    Worked out on arrays over the operations: it is done for every lane, and most programs fit.
+    """
+    count = len(operations)
+    every = np.arange(count)
+    makes = np.fromiter(map(attrgetter("makes"), operations), np.int64, count)
+    operands = list(map(attrgetter("operands"), operations))
+    user = np.repeat(every, np.fromiter(map(len, operands), np.int64, count))
+    used = np.fromiter(map(attrgetter("seq"), chain.from_iterable(operands)), np.int64, len(user))
+    owner = every.copy()  # of a staging tile that several loads fill in turn, the first
+    staged = list(map(attrgetter("staged"), operations))
+    if staged.count(None) < count:
+        for k, before in enumerate(staged):
+            if before is not None:
+                owner[k] = owner[before.operands[0].seq]
+    last = owner.copy()
+    np.maximum.at(last, owner, every)
+    np.maximum.at(last, owner[used], user)
+    # The result of a vector instruction stands in the place of the first operand that dies there, if large enough.
+    vector = np.fromiter(map("V".__eq__, map(attrgetter("pipe"), operations)), np.bool_, count)
+    fits = np.flatnonzero(
+        vector[user] & (makes[user] > 0) & (last[used] == user) & (makes[used] >= makes[user])
+    )
+    heirs, first = np.unique(user[fits], return_index=True)
+    gone = last + 1  # from when on its place is free or another's
+    gone[used[fits[first]]] = heirs
+    change = np.zeros(count + 2, np.int64)
+    change[:count] = makes
+    np.subtract.at(change, gone, makes)
+    held = np.cumsum(change)[:count]
+    at = int(held.argmax()) if count else 0
+    peak = int(held[at]) if count else 0
+    alive = np.flatnonzero((makes > 0) & (every <= at) & (gone > at)) if peak else []
+    return peak, [operations[k] for k in alive]

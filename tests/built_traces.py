@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from a2a3sim.models.memory import Access, Memory
 from a2a3sim.models.operation import Lane, operation
 from a2a3sim.trace.measures import RunInfo
+from a2a3sim.trace.record import Trace
 
 NS, US = 1_000, 1_000_000
 
@@ -217,10 +218,7 @@ class Builder:
             SimpleNamespace(index=i, kernel=k, rank=r, cores=n, start=a, end=e)
             for i, k, r, n, a, e in self._dispatched()
         ]
-        return SimpleNamespace(
-            lanes=self.lanes, capacities=[hbm, *links], dispatches=dispatches, fences="statement",
-            skew_ps=0, atomic_ps=self.atomic, memories=self.memories,
-        )  # fmt: skip
+        return Trace(self.lanes, dispatches, self.memories, [hbm, *links], atomic_ps=self.atomic)
 
     def _dispatched(self):
         groups = {}

@@ -9,6 +9,7 @@ from a2a3sim.trace.barriers import barrier_count, barriers_of
 from a2a3sim.trace.lanes import rank_lanes
 from a2a3sim.trace.phases import phase_spans
 from a2a3sim.trace.record import Trace
+from a2a3sim.trace.table import Table
 
 _PATH = object()  # a move has one
 _SITE = ((lambda: None).__code__, 0)
@@ -52,7 +53,7 @@ def _counted(text):
     view = rank_lanes(lanes, 2, 0, last.end)[0]
     ending = _lanes(text + "r")  # the notes only keep where moves to a peer begin
     return (
-        barrier_count(lanes),
+        barrier_count(Table(lanes)),
         len(barriers_of(Trace(lanes))),
         len({arrow.barrier for arrow in view.arrows}),
         max(_Run(ending, last.end).starts),
@@ -81,7 +82,8 @@ def test_a_dispatch_ends_a_barrier():
 def test_unnamed_phases_lie_between_stretches_of_synchronisation():
     # A device barrier parts phases too, a notify between two waits does not: nothing is done there.
     names = {
-        text: [span.name for span in phase_spans(_lanes(text))] for text in ("mwfwm", "mwnwm", "msm", "mfm")
+        text: [span.name for span in phase_spans(Table(_lanes(text)))[0]]
+        for text in ("mwfwm", "mwnwm", "msm", "mfm")
     }
     assert names["mwfwm"] == names["mwnwm"] == names["msm"] == ["phase 1", "phase 2"]
     assert names["mfm"] == ["phase 1"]

@@ -15,6 +15,7 @@ from running import calls_of
 from a2a3sim.trace.measures import link_uses, measure
 from a2a3sim.trace.phases import phase_spans
 from a2a3sim.trace.rounds import round_count
+from a2a3sim.trace.table import Table
 
 
 def run(builder, **changes):
@@ -190,7 +191,7 @@ def test_cores_that_only_meet_at_a_device_barrier_stay_in_step():
             sync_all(b, b.lane(rank, core))
             b.load(b.lane(rank, core), 8, peer=1 - rank)
     trace = b.trace()
-    assert [(s.rank, s.name) for s in phase_spans(trace.lanes)] == [
+    assert [(s.rank, s.name) for s in phase_spans(Table(trace.lanes))[0]] == [
         (rank, f"phase {k}") for rank in range(2) for _ in range(2) for k in (1, 2)
     ]
     assert run(b).barriers == 1
@@ -228,7 +229,7 @@ def test_what_merely_comes_later_is_no_round(store):
     b = Builder(2)
     for _ in range(5):
         b.store(b.lane(0), 8, peer=1) if store else b.load(b.lane(0), 8, peer=1)
-    assert round_count(b.trace().lanes) == 1
+    assert round_count(Table(b.trace().lanes)) == 1
 
 
 def test_a_chain_runs_through_the_cores_own_memory_where_bytes_overlap():
@@ -240,7 +241,7 @@ def test_a_chain_runs_through_the_cores_own_memory_where_bytes_overlap():
         again = b.load(lane, 8)
         again.reads = (again.reads[0]._replace(offset=offset),)
         b.store(lane, 8, again, peer=2)
-        assert round_count(b.trace().lanes) == rounds
+        assert round_count(Table(b.trace().lanes)) == rounds
 
 
 def test_a_chain_runs_through_tiles_signals_and_relays():
@@ -253,7 +254,7 @@ def test_a_chain_runs_through_tiles_signals_and_relays():
     b.notify(b.lane(1), 2)
     b.wait(b.lane(2), 1)
     b.load(b.lane(2), 8, peer=1)
-    assert round_count(b.trace().lanes) == 3
+    assert round_count(Table(b.trace().lanes)) == 3
 
 
 def test_a_device_barrier_passes_the_depth_of_all_cores():
@@ -262,14 +263,14 @@ def test_a_device_barrier_passes_the_depth_of_all_cores():
     for core in range(2):
         sync_all(b, b.lane(0, core))
     b.load(b.lane(0, 0), 8, peer=1)
-    assert round_count(b.trace().lanes) == 2
+    assert round_count(Table(b.trace().lanes)) == 2
 
 
 def test_a_later_dispatch_depends_on_the_earlier():
     b = Builder(2)
     b.load(b.lane(0), 8, peer=1)
     b.load(b.redispatch(0, US), 8, peer=1)
-    assert round_count(b.trace().lanes) == 2
+    assert round_count(Table(b.trace().lanes)) == 2
 
 
 # ---- everything ------------------------------------------------------------------------------------

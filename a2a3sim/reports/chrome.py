@@ -27,6 +27,7 @@ from a2a3sim.trace.kinds import ends, kind_of, side
 from a2a3sim.trace.lanes import held
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_spans
+from a2a3sim.trace.table import Table
 
 __all__ = ["check_trace_path", "trace_text", "write_trace"]
 
@@ -172,7 +173,7 @@ class _Run:
     # ---- pipes ---------------------------------------------------------------------------------------
 
     def _phases(self, rank: int, core: int, lanes) -> None:
-        spans = [span for span in phase_spans(lanes) if span.start != UNKNOWN]
+        spans = [span for span in phase_spans(Table(lanes))[0] if span.start != UNKNOWN]
         for k, span in enumerate(spans):
             # A phase's last moves may still run when the core goes on to the next one.
             end = min(span.end, spans[k + 1].start) if k + 1 < len(spans) else span.end

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from a2a3sim.trace.phases import Span, phase_spans, phase_union
     from a2a3sim.trace.record import DispatchRecord, Site, Trace, resolve_site
     from a2a3sim.trace.rounds import round_count
+    from a2a3sim.trace.table import PIPES, Table
     from a2a3sim.trace.text import line_trace
 
 __all__ = [
-    "GROUPS", "KINDS", "UNKNOWN", "Access", "Barrier", "DispatchRecord", "Kind", "Lane", "Memory", "Operation",
-    "RankLanes", "Site", "Span", "Trace", "barrier_count", "barriers_of", "ends", "kind_of", "line_trace",
+    "GROUPS", "KINDS", "PIPES", "UNKNOWN", "Access", "Barrier", "DispatchRecord", "Kind", "Lane", "Memory", "Operation",
+    "RankLanes", "Site", "Span", "Table", "Trace", "barrier_count", "barriers_of", "ends", "kind_of", "line_trace",
     "phase_spans", "phase_union", "rank_lanes", "remote", "resolve_site", "round_count", "side", "summary", "took",
     "walk",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from a2a3sim.models.operation import UNKNOWN, Operation
+from a2a3sim.models.operation import UNKNOWN
 from a2a3sim.trace.kinds import kind_of, remote, side
 from a2a3sim.trace.phases import phase_spans
 from a2a3sim.trace.record import Trace
@@ -32,9 +32,12 @@ class Act:
 def acts(trace: Trace) -> dict[str, dict[int, Act]]:
     """What each rank did in each phase, by name and rank, in order of their first operation."""
     found: dict[str, dict[int, Act]] = {}
-
-    def visit(name: str, op: Operation) -> None:
-        rank = op.lane.rank
+    table = trace.table
+    spans, phases = phase_spans(table)
+    for op, phase in zip(table.operations, phases.tolist(), strict=True):
+        if phase < 0:
+            continue
+        name, rank = spans[phase].name, op.lane.rank
         act = found.setdefault(name, {}).get(rank)
         if act is None:
             act = found[name][rank] = Act(op.begun, op.begun)
@@ -47,6 +50,4 @@ def acts(trace: Trace) -> dict[str, dict[int, Act]]:
                 act.remote_read += op.nbytes
             else:
                 act.remote_written += op.nbytes
-
-    phase_spans([lane for lane in trace.lanes if lane.start != UNKNOWN], visit)
     return found

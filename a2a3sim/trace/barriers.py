@@ -11,9 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.trace.kinds import KINDS, took
 from a2a3sim.trace.record import Site, Trace, resolve_site
+from a2a3sim.trace.table import Table, summed
 
 __all__ = ["Barrier", "barrier_count", "barriers_of", "by_core", "numbered"]
 
@@ -42,12 +45,16 @@ def by_core(lanes: Iterable[Lane]) -> list[list[Lane]]:
     return [cores[key] for key in sorted(cores)]
 
 
-def barrier_count(lanes: Iterable[Lane]) -> int:
+def barrier_count(table: Table) -> int:
     """The barriers of the core that has most of them."""
-    return max(
-        (sum(max((k for k, _ in numbered(lane)), default=0) for lane in core) for core in by_core(lanes)),
-        default=0,
-    )
+    shown = np.flatnonzero(~table.where(lambda kind: kind.transparent))
+    waits, lane = table.where(lambda kind: kind.waits)[shown], table.lane[shown]
+    begins = waits.copy()
+    begins[1:] &= ~(waits[:-1] & (lane[1:] == lane[:-1]))
+    cores: Counter[tuple[int, int]] = Counter()
+    for owner, count in zip(table.lanes, summed(begins, lane, len(table.lanes)).tolist(), strict=True):
+        cores[owner.rank, owner.core] += count
+    return max(cores.values(), default=0)
 
 
 @dataclass

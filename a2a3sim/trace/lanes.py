@@ -14,6 +14,7 @@ from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import slot_for
 from a2a3sim.trace.kinds import kind_of, remote, side
 from a2a3sim.trace.phases import Span, phase_spans
+from a2a3sim.trace.table import Table
 
 __all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "activity", "held", "rank_lanes", "rank_strips"]
 
@@ -99,7 +100,9 @@ def rank_lanes(lanes: Iterable[Lane], ranks: int, first: int, last: int) -> list
             if own
             else []
         )
-        view.phases = [s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(shown)]
+        view.phases = [
+            s._replace(start=s.start - first, end=s.end - first) for s in phase_spans(Table(shown))[0]
+        ]
         for lane in shown:
             _add_lane(view, lane, first, last)
         for pipe in ("MTE2", "MTE3"):

@@ -7,17 +7,23 @@ peer, or with the own rank as peer, is local. A put or get is a pair of such hal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from a2a3sim.models.operation import UNKNOWN
+import numpy as np
+
+from a2a3sim.models.capacity import CapacityUse
+from a2a3sim.models.operation import UNKNOWN, Lane
 from a2a3sim.models.ub import peak_usage
-from a2a3sim.result import RunResult
+from a2a3sim.result import LinkUse, PairTraffic, Rows, RunResult
 from a2a3sim.trace.barriers import barrier_count
 from a2a3sim.trace.critical_path import critical_path
 from a2a3sim.trace.phases import phase_spans, phase_union
+from a2a3sim.trace.record import DispatchRecord, Trace
 from a2a3sim.trace.rounds import round_count
+from a2a3sim.trace.table import Column, Mask, Table, summed
 
 __all__ = ["RunInfo", "link_uses", "measure", "pair_traffic", "rank_uses", "run_span"]
 
@@ -64,7 +70,7 @@ class RunInfo:
     switches: int = 0
 
 
-def _last_known(lane) -> int:
+def _last_known(lane: Lane) -> int:
     """When a lane was last seen doing something; a deadlocked one has no end."""
     if lane.end != UNKNOWN:
         return lane.end
@@ -74,7 +80,7 @@ def _last_known(lane) -> int:
     return known
 
 
-def run_span(lanes) -> tuple[int, int]:
+def run_span(lanes: Iterable[Lane]) -> tuple[int, int]:
     """First start and last end over the lanes that started, in the clock's ps; (0, 0) if none did."""
     started = [lane for lane in lanes if lane.start != UNKNOWN]
     if not started:
@@ -82,124 +88,95 @@ def run_span(lanes) -> tuple[int, int]:
     return min(lane.start for lane in started), max(_last_known(lane) for lane in started)
 
 
-def rank_uses(lanes, ranks: int, origin: int = 0) -> list[dict]:
+def rank_uses(table: Table, ranks: int, origin: int = 0) -> list[dict[str, Any]]:
     """The entries of ``per_rank``."""
+    rank, nbytes, begun, start, end = table.rank, table.nbytes, table.begun, table.start, table.end
+
+    def total(values: Column | Mask, chosen: Mask) -> list[int]:
+        return summed(np.where(chosen, values, 0), rank, ranks).tolist()
+
+    loads = table.on("MTE2") & (end >= 0)
+    stores = table.on("MTE3") & (table.drained >= 0)
+    waits = table.where(lambda kind: kind.waits)
+    notifies = table.where(lambda kind: kind.name == "notify")
+    columns = {
+        "remote_read_bytes": total(nbytes, loads & table.remote),
+        "remote_write_bytes": total(nbytes, stores & table.remote),
+        "local_read_bytes": total(nbytes, loads & ~table.remote | _scalars(table, "read")),
+        "local_write_bytes": total(nbytes, stores & ~table.remote | _scalars(table, "write")),
+        "notifies": total(notifies, notifies),
+        "waits": total(waits, waits),
+        "wait_ps": total(end - start, waits & (end >= 0)),
+    }
+    busy = {
+        "S": total(table.issued - begun, table.issued >= 0),
+        "MTE2": _busy(table, loads, end, ranks),
+        "V": total(end - start, table.on("V") & (end >= 0)),
+        "MTE3": _busy(table, stores, table.drained, ranks),
+    }
     uses = [
         {
-            "rank": rank,
+            "rank": k,
             "start_ps": None,
             "end_ps": None,
-            "remote_read_bytes": 0,
-            "remote_write_bytes": 0,
-            "local_read_bytes": 0,
-            "local_write_bytes": 0,
-            "notifies": 0,
-            "waits": 0,
-            "wait_ps": 0,
-            "pipe_busy_ps": {"S": 0, "MTE2": 0, "V": 0, "MTE3": 0, "SDMA": 0},
+            **{name: column[k] for name, column in columns.items()},
+            "pipe_busy_ps": {name: column[k] for name, column in busy.items()},
             "ub_peak_bytes": 0,
         }
-        for rank in range(ranks)
+        for k in range(ranks)
     ]
-    for lane in lanes:
-        if lane.start != UNKNOWN:
-            _add_lane(uses[lane.rank], lane, origin)
+    for lane in table.lanes:
+        use = uses[lane.rank]
+        first, last = lane.start - origin, _last_known(lane) - origin
+        use["start_ps"] = first if use["start_ps"] is None else min(use["start_ps"], first)
+        use["end_ps"] = last if use["end_ps"] is None else max(use["end_ps"], last)
+        peak = lane.ub_peak_bytes if lane.ub_peak_bytes != UNKNOWN else peak_usage(lane.operations)[0]
+        use["ub_peak_bytes"] = max(use["ub_peak_bytes"], peak)
     return uses
 
 
-def _add_lane(use: dict, lane, origin: int) -> None:
-    rank = lane.rank
-    remote_read = remote_write = local_read = local_write = 0
-    notifies = waits = wait_ps = 0
-    issue = loads = vector = stores = 0
-    loads_until = stores_until = 0
-    for op in lane.operations:
-        pipe = op.pipe
-        if op.issued >= 0:
-            issue += op.issued - op.begun
-        if pipe == "MTE2":
-            end = op.end
-            if end < 0:
-                continue
-            if op.peer is None or op.peer == rank:
-                local_read += op.nbytes
-            else:
-                remote_read += op.nbytes
-            # Loads start in order, so the union of their intervals needs only the latest end so far.
-            begin = op.start if op.start > loads_until else loads_until
-            if end > begin:
-                loads += end - begin
-                loads_until = end
-        elif pipe == "V":
-            if op.end >= 0:
-                vector += op.end - op.start
-        elif pipe == "MTE3":
-            end = op.drained
-            if end < 0:
-                continue
-            if op.peer is None or op.peer == rank:
-                local_write += op.nbytes
-            else:
-                remote_write += op.nbytes
-            begin = op.start if op.start > stores_until else stores_until
-            if end > begin:
-                stores += end - begin
-                stores_until = end
-        else:
-            kind = op.kind
-            if kind == "wait":
-                waits += 1
-                if op.end >= 0:
-                    wait_ps += op.end - op.start
-            elif kind == "notify":
-                notifies += 1
-            elif kind == "read":
-                local_read += op.nbytes
-            elif kind == "write":
-                local_write += op.nbytes
-    start, end = lane.start - origin, _last_known(lane) - origin
-    use["start_ps"] = start if use["start_ps"] is None else min(use["start_ps"], start)
-    use["end_ps"] = end if use["end_ps"] is None else max(use["end_ps"], end)
-    use["remote_read_bytes"] += remote_read
-    use["remote_write_bytes"] += remote_write
-    use["local_read_bytes"] += local_read
-    use["local_write_bytes"] += local_write
-    use["notifies"] += notifies
-    use["waits"] += waits
-    use["wait_ps"] += wait_ps
-    peak = lane.ub_peak_bytes if lane.ub_peak_bytes != UNKNOWN else peak_usage(lane.operations)[0]
-    use["ub_peak_bytes"] = max(use["ub_peak_bytes"], peak)
-    busy = use["pipe_busy_ps"]
-    busy["S"] += issue
-    busy["MTE2"] += loads
-    busy["V"] += vector
-    busy["MTE3"] += stores
+def _scalars(table: Table, side: str) -> Mask:
+    """Scalar reads or writes."""
+    return table.where(lambda kind: kind.pipe == "S" and kind.side == side)
 
 
-def pair_traffic(lanes) -> list[dict]:
-    """The entries of ``pairs``: payload by ordered pair, pairs that moved nothing left out."""
-    moved: dict[tuple[int, int], int] = {}
-    for lane in lanes:
-        rank = lane.rank
-        read: dict[int, int] = {}
-        written: dict[int, int] = {}
-        for op in lane.operations:
-            peer = op.peer
-            if peer is None or peer == rank or op.drained < 0:
-                continue
-            if op.pipe == "MTE2":
-                read[peer] = read.get(peer, 0) + op.nbytes
-            elif op.pipe == "MTE3":
-                written[peer] = written.get(peer, 0) + op.nbytes
-        for peer, nbytes in read.items():
-            moved[peer, rank] = moved.get((peer, rank), 0) + nbytes
-        for peer, nbytes in written.items():
-            moved[rank, peer] = moved.get((rank, peer), 0) + nbytes
-    order = sorted(pair for pair, nbytes in moved.items() if nbytes)
-    return [{"src": src, "dst": dst, "bytes": moved[src, dst]} for src, dst in order]
+def _busy(table: Table, moves: Mask, ends: Column, ranks: int) -> list[int]:
+    """Time in which at least one of ``moves`` is under way, summed over each rank's lanes.
+
+    Those of a lane start in order, so the union of their intervals needs only the latest end so far.
+    """
+    lane, start, end = table.lane[moves], table.start[moves], ends[moves]
+    if not len(end):
+        return [0] * ranks
+    # Lanes apart by more than any time: the latest end of another lane never counts.
+    apart = lane * (int(end.max()) + 1)
+    until = np.maximum.accumulate(end + apart)[:-1] - apart[1:]
+    spent = end - start
+    spent[1:] = np.maximum(end[1:] - np.maximum(start[1:], until), 0)
+    return summed(spent, table.rank[moves], ranks).tolist()
 
 
-def link_uses(capacities, kernel_ps: int) -> list[dict]:
+def pair_traffic(table: Table, ranks: int) -> dict[str, Column]:
+    """Columns of ``pairs``: payload by ordered pair, pairs that moved nothing left out."""
+    loads = table.on("MTE2")
+    moves = np.flatnonzero(
+        table.remote & (table.drained >= 0) & (table.nbytes > 0) & (loads | table.on("MTE3"))
+    )
+    peer, rank, loads = table.peer[moves], table.rank[moves], loads[moves]
+    pairs, groups = np.unique(np.where(loads, peer * ranks + rank, rank * ranks + peer), return_inverse=True)
+    return {
+        "src": pairs // ranks,
+        "dst": pairs % ranks,
+        "bytes": summed(table.nbytes[moves], groups, len(pairs)),
+    }
+
+
+def _rows(columns: dict[str, Column]) -> list[dict[str, int]]:
+    lists = [column.tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def link_uses(capacities: Iterable[CapacityUse], kernel_ps: int) -> list[dict[str, Any]]:
     """The entries of ``links``: every capacity but HBM."""
     uses = []
     for capacity in capacities:
@@ -218,7 +195,7 @@ def link_uses(capacities, kernel_ps: int) -> list[dict]:
     return uses
 
 
-def _dispatches(dispatches, origin: int) -> list[dict]:
+def _dispatches(dispatches: Iterable[DispatchRecord], origin: int) -> list[dict[str, Any]]:
     return [
         {
             "index": d.index,
@@ -233,7 +210,7 @@ def _dispatches(dispatches, origin: int) -> list[dict]:
     ]
 
 
-def measure(trace, info: RunInfo) -> RunResult:
+def measure(trace: Trace, info: RunInfo) -> RunResult:
     """The result of one run.
 
     A partial trace (a deadlock, an error in a kernel) is measured up to the last thing known; waits that
@@ -242,9 +219,10 @@ def measure(trace, info: RunInfo) -> RunResult:
     lanes = [lane for lane in trace.lanes if lane.start != UNKNOWN]
     origin = info.origin_ps
     first, last = run_span(lanes)
-    per_rank = rank_uses(lanes, info.ranks, origin)
+    table = Table(lanes)
+    per_rank = rank_uses(table, info.ranks, origin)
     starts = [use["start_ps"] for use in per_rank if use["start_ps"] is not None]
-    operations = sum(len(lane.operations) for lane in lanes)
+    operations = len(table)
     return RunResult.model_validate(
         {
             "program": info.program,
@@ -268,11 +246,11 @@ def measure(trace, info: RunInfo) -> RunResult:
             "bound_ps": info.bound_ps,
             "per_rank": per_rank,
             "dispatches": _dispatches(trace.dispatches, origin),
-            "pairs": pair_traffic(lanes),
-            "links": link_uses(trace.capacities, last - first),
-            "phases": phase_union(phase_spans(lanes), origin),
-            "barriers": barrier_count(lanes),
-            "rounds": round_count(lanes),
+            "pairs": Rows(PairTraffic, partial(_rows, pair_traffic(table, info.ranks))),
+            "links": Rows(LinkUse, partial(link_uses, trace.capacities, last - first)),
+            "phases": phase_union(phase_spans(table)[0], origin),
+            "barriers": barrier_count(table),
+            "rounds": round_count(table),
             "critical_path": critical_path(trace, origin),
             "findings": list(info.findings),
             "verdict": info.verdict,

@@ -5,17 +5,14 @@ A phase is called ``phase k`` after the stretches before it, unless the program 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from a2a3sim.models.operation import UNKNOWN
-from a2a3sim.trace.barriers import by_core
-from a2a3sim.trace.kinds import KINDS, remote
+import numpy as np
+
+from a2a3sim.trace.table import Column, Mask, Table
 
 __all__ = ["Span", "phase_spans", "phase_union"]
-
-_SYNCHRONISE = frozenset(kind.name for kind in KINDS.values() if kind.synchronises)
-_SIGNAL = frozenset(kind.name for kind in KINDS.values() if kind.signal)
 
 
 class Span(NamedTuple):
@@ -28,79 +25,85 @@ class Span(NamedTuple):
     remote_bytes: int
 
 
-class _Open:
-    """A phase of one core that still grows."""
-
-    __slots__ = ("end", "name", "remote", "start")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.start = self.end = UNKNOWN
-        self.remote = 0
-
-
-def phase_spans(lanes, visit: Callable | None = None) -> list[Span]:
-    """Every core's phases in order.
+def phase_spans(table: Table) -> tuple[list[Span], Column]:
+    """Every core's phases in order, and for each operation the index of its own, -1 where it belongs to none.
 
     Named phases last from their first operation to the last end of one, whatever they contain. In between, a
     phase holds moves, computation and scalar accesses; the notifies that end it are part of the barrier. Its
     number counts all stretches of synchronisation before it, so ranks and cores that skip one keep step.
-
-    Args:
-        visit: called with (name of the phase, operation) for each operation that belongs to one.
     """
-    spans: list[Span] = []
-    for core in by_core(lanes):
-        number = 1
-        for lane in core:
-            if lane.operations and lane is not core[0]:
-                number += 1
-            number = _lane_spans(lane, number, spans, visit)
-    return spans
+    found = np.full(len(table), -1)
+    markers = table.where(lambda kind: kind.name == "phase")
+    stops = table.where(lambda kind: kind.synchronises)
+    rest = ~(markers | stops | table.where(lambda kind: kind.signal))
+    stretch, names = _stretches(table, markers)
+    named = np.array([name is not None for name in names], np.bool_)[stretch]
+    number = np.where(named, 0, _numbered(table, stops, rest))
+    members = np.flatnonzero((named | rest) & ~markers & (table.begun >= 0))
+    if not len(members):
+        return [], found
+    begins = np.ones(len(members), np.bool_)
+    begins[1:] = (np.diff(stretch[members]) != 0) | (np.diff(number[members]) != 0)
+    found[members] = np.cumsum(begins) - 1
+    at = np.flatnonzero(begins)
+    first = members[at]
+    start = table.begun[first]
+    end = np.maximum(start, np.maximum.reduceat(table.end[members], at))
+    moved = np.where(table.remote & (table.drained >= 0), table.nbytes, 0)
+    columns = (
+        stretch[first],
+        number[first],
+        table.rank[first],
+        start,
+        end,
+        np.add.reduceat(moved[members], at),
+    )
+    return [
+        Span(names[where] or f"phase {count}", rank, begun, over, nbytes)
+        for where, count, rank, begun, over, nbytes in zip(*(c.tolist() for c in columns), strict=True)
+    ], found
 
 
-def _lane_spans(lane, number: int, spans: list[Span], visit=None) -> int:
-    rank = lane.rank
-    names: list[str] = []
-    found: list[_Open] = []
-    phase: _Open | None = None
-    synchronising = False
-    for op in lane.operations:
-        kind = op.kind
-        if kind == "phase":
-            if op.value:
-                names.append(op.value)
-            elif names:
-                names.pop()
-            phase = None
-            continue
-        if kind in _SYNCHRONISE:
-            synchronising = True
-            if not names:
-                phase = None
-                continue
-        elif kind in _SIGNAL:
-            if not names:
-                continue
-        elif synchronising:
-            synchronising = False
+def _stretches(table: Table, markers: Mask) -> tuple[Column, list[str | None]]:
+    """Numbers of the stretches between phase markers or ends of lanes, by operation, and the name of each stretch."""
+    breaks = markers.copy()
+    breaks[table.first[:-1][np.diff(table.first) > 0]] = True
+    stretch = np.cumsum(breaks)
+    names: list[str | None] = [None] * (int(breaks.sum()) + 1)
+    inside: list[str] = []
+    lane = None
+    for k in np.flatnonzero(markers).tolist():
+        op = table.operations[k]
+        if op.lane is not lane:
+            lane, inside = op.lane, []
+        if op.value:
+            inside.append(str(op.value))
+        elif inside:
+            inside.pop()
+        names[stretch[k]] = inside[-1] if inside else None
+    return stretch, names
+
+
+def _numbered(table: Table, stops: Mask, rest: Mask) -> Column:
+    """The number that an unnamed phase would have at each operation."""
+    lane, first = table.lane, table.first
+    steps = np.flatnonzero(stops | rest)
+    turns = np.zeros(len(table) + 1, np.int64)
+    turns[steps[1:] + 1] = rest[steps[1:]] & stops[steps[:-1]] & (lane[steps[1:]] == lane[steps[:-1]])
+    passed = np.cumsum(turns)
+    own = np.diff(passed[first]).tolist()
+    bases, number, core = [], 0, None
+    for owner, turned in zip(table.lanes, own, strict=True):
+        if core != (owner.rank, owner.core):
+            core, number = (owner.rank, owner.core), 1
+        elif owner.operations:
             number += 1
-        if op.begun < 0:
-            continue
-        if phase is None:
-            phase = _Open(names[-1] if names else f"phase {number}")
-            phase.start = phase.end = op.begun
-            found.append(phase)
-        phase.end = max(phase.end, op.end)
-        if visit is not None:
-            visit(phase.name, op)
-        if remote(op) and op.drained >= 0:
-            phase.remote += op.nbytes
-    spans += [Span(p.name, rank, p.start, p.end, p.remote) for p in found]
-    return number
+        bases.append(number)
+        number += turned
+    return passed[1:] - passed[first[:-1]][lane] + np.array(bases, np.int64)[lane]
 
 
-def phase_union(spans, origin: int = 0) -> list[dict]:
+def phase_union(spans: Iterable[Span], origin: int = 0) -> list[dict[str, Any]]:
     """The entries of ``phases``: each name from its first start to its last end on any rank."""
     union: dict[str, list[int]] = {}
     for span in spans:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from a2a3sim.models.capacity import CapacityUse
 from a2a3sim.models.memory import Memory
-from a2a3sim.models.operation import Lane, Operation
+from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.models.operation import Site as Place
+from a2a3sim.trace.table import Table
 
 __all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
 
@@ -66,6 +67,15 @@ class Trace:
     edges: list[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=list)
     domains: dict[str, tuple[int, ...]] = field(default_factory=dict)
     builtins: set[Place] = field(default_factory=set)
+
+    _table: Table | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def table(self) -> Table:
+        """The operations of the lanes that started as columns; made once, when the run is over."""
+        if self._table is None:
+            self._table = Table(lane for lane in self.lanes if lane.start != UNKNOWN)
+        return self._table
 
     def operations(self) -> Iterator[Operation]:
         """Every operation, lane by lane, in program order."""
