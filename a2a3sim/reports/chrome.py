@@ -101,7 +101,9 @@ class _Run:
         self.events = events
         self.lanes = [lane for lane in trace.lanes if lane.start != UNKNOWN]
         self.first, self.last = run_span(self.lanes)
-        self.served: dict[int, list[tuple]] = {}  # rank -> (start, finish, writes) of its peers' flows
+        self.served: dict[
+            int, list[tuple[int, int, bool]]
+        ] = {}  # rank -> (start, finish, writes) of its peers' flows
         self.links: dict = {}  # capacity -> (time, flows, rate) changes
 
     def draw(self) -> None:

@@ -240,7 +240,7 @@ def summary(path: RunResult | Iterable[PathSegment]) -> dict[str, float]:
     Args:
         path: a result, or the segments of its ``critical_path``.
     """
-    segments = getattr(path, "critical_path", path)
+    segments: Any = getattr(path, "critical_path", path)
     spent: dict[str, int] = {}
     for segment in segments:
         group = group_of(segment.spent_on)

@@ -114,7 +114,7 @@ def rank_uses(table: Table, ranks: int, origin: int = 0) -> list[dict[str, Any]]
         "V": total(end - start, table.on("V") & (end >= 0)),
         "MTE3": _busy(table, stores, table.drained, ranks),
     }
-    uses = [
+    uses: list[dict[str, Any]] = [
         {
             "rank": k,
             "start_ps": None,
