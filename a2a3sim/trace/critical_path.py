@@ -8,10 +8,11 @@ the records is given to the segment after it, so the path always adds up to ``ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from a2a3sim.models.operation import UNKNOWN
+from a2a3sim.models.operation import UNKNOWN, Cause, Lane, Operation
+from a2a3sim.trace.record import Trace
 
 if TYPE_CHECKING:
     from a2a3sim.result import PathSegment, RunResult
@@ -37,8 +38,8 @@ _GROUP_OF = {
 class Step(NamedTuple):
     """One segment with the operation it belongs to (None for a launch), in the clock's ps."""
 
-    lane: Any
-    op: Any
+    lane: Lane
+    op: Operation | None
     cause: str
     spent_on: str
     start: int
@@ -64,7 +65,7 @@ class _Walk:
         self.time = last
         self.steps: list[Step] = []
 
-    def emit(self, lane, op, cause: str, spent_on: str, start: int) -> None:
+    def emit(self, lane: Lane, op: Operation | None, cause: str, spent_on: str, start: int) -> None:
         """Everything from ``start`` up to where the walk stands."""
         start = max(start, self.first)
         if start < self.time:
@@ -72,7 +73,11 @@ class _Walk:
             self.time = start
 
 
-def _tile_move(walk: _Walk, op, cause: str) -> None:
+#: Where the walk goes on: what to do with an operation, or with a lane; None at the first start.
+_Position: TypeAlias = tuple[Callable[[_Walk, Any], Any], Operation | Lane] | None
+
+
+def _tile_move(walk: _Walk, op: Operation, cause: str) -> None:
     flow = op.flow
     if flow is None or flow.finish == UNKNOWN:
         walk.emit(op.lane, op, cause, "latency", op.start)
@@ -86,7 +91,7 @@ def _tile_move(walk: _Walk, op, cause: str) -> None:
     walk.emit(op.lane, op, cause, "latency", op.start)
 
 
-def _tile_notify(walk: _Walk, op, cause: str):
+def _tile_notify(walk: _Walk, op: Operation, cause: str) -> Operation | None:
     """A notify's way; the update ahead of it on its line, if that one held it up."""
     ahead = op.by
     if ahead is not None and ahead.applied < walk.time:
@@ -98,9 +103,9 @@ def _tile_notify(walk: _Walk, op, cause: str):
     return None
 
 
-def _awaited_access(barrier):
+def _awaited_access(barrier: Operation) -> Operation | None:
     """The memory access for which a core came late to a device barrier, if it did."""
-    last = None
+    last: Operation | None = None
     for op in reversed(barrier.lane.operations[: barrier.seq]):
         if op.kind == "sync_all":
             break
@@ -110,11 +115,11 @@ def _awaited_access(barrier):
     return last
 
 
-def _cause(op) -> tuple[str, Any]:
+def _cause(op: Operation) -> Cause:
     return op.cause if op.cause is not None else ("issue", None)
 
 
-def _step(walk: _Walk, op):
+def _step(walk: _Walk, op: Operation) -> _Position:
     """Tile ``op`` from its start to where the walk stands; the position that let it start."""
     reason, _ = _cause(op)
     kind = op.kind
@@ -145,13 +150,13 @@ def _step(walk: _Walk, op):
     return _started(walk, op)
 
 
-def _started(walk: _Walk, op):
+def _started(walk: _Walk, op: Operation) -> _Position:
     """The position that let ``op`` start, the walk standing at its start."""
     reason, before = _cause(op)
     return (_issued, op) if reason == "issue" or before is None else (_step, before)
 
 
-def _issued(walk: _Walk, op):
+def _issued(walk: _Walk, op: Operation) -> _Position:
     """Tile the scalar pipe's part in ``op``; the position of what it did before."""
     reason, before = op.after if op.after is not None else ("start", None)
     walk.emit(op.lane, op, reason, "issue", op.begun)
@@ -167,7 +172,7 @@ def _issued(walk: _Walk, op):
     return (_issued if reason == "issue" else _step), before
 
 
-def _ended(walk: _Walk, lane):
+def _ended(walk: _Walk, lane: Lane) -> _Position:
     """The position that let a lane end."""
     reason, op = lane.last if lane.last is not None else ("start", None)
     if op is None:
@@ -178,7 +183,7 @@ def _ended(walk: _Walk, lane):
     return (_issued if reason == "issue" else _step), op
 
 
-def walk(trace) -> list[Step]:
+def walk(trace: Trace) -> list[Step]:
     """The critical path from the first start to the last end, in order of time, unmerged.
 
     A partial trace (a deadlock) is walked from the last of its lanes that ended; it is empty if none did.
@@ -188,8 +193,9 @@ def walk(trace) -> list[Step]:
         return []
     first = min(lane.start for lane in trace.lanes if lane.start != UNKNOWN)
     last = max(lanes, key=lambda lane: (lane.end, -lane.index))
-    state = _Walk(first, last.end, getattr(trace, "atomic_ps", 0))
-    position, idle = (_ended, last), 0
+    state = _Walk(first, last.end, trace.atomic_ps)
+    position: _Position = (_ended, last)
+    idle = 0
     while position is not None and state.time > first and idle < _MAX_IDLE:
         move, where = position
         time = state.time
@@ -211,9 +217,9 @@ def _what(step: Step) -> str:
     return f"{op.kind} to rank {op.peer}"
 
 
-def critical_path(trace, origin: int = 0) -> list[dict]:
+def critical_path(trace: Trace, origin: int = 0) -> list[dict[str, Any]]:
     """The entries of ``critical_path``: equal neighbours merged, times from ``origin``."""
-    segments: list[dict] = []
+    segments: list[dict[str, Any]] = []
     previous = None
     for step in walk(trace):
         key = (step.lane.rank, _what(step), step.cause, step.spent_on)

@@ -92,9 +92,9 @@ class _Chains:
         order = np.lexsort((table.order[updates], applied))
         for k, time in zip(updates[order].tolist(), applied[order].tolist(), strict=True):
             op = table.operations[k]
-            cell = self.cells.get(op.cell)  # type: ignore[arg-type]  # a notify has one
+            cell = self.cells.get(op.cell)
             if cell is None:
-                cell = self.cells[op.cell] = _Cell()  # type: ignore[index]
+                cell = self.cells[op.cell] = _Cell()
             cell.updates.append(op)
             cell.applied.append(time)
 

@@ -124,7 +124,8 @@ class Table:
     @cached_property
     def remote(self) -> Mask:
         """Where the other end is another rank (moves and notifies), bool [n]."""
-        return (self.peer >= 0) & (self.peer != self.rank)
+        remote: Mask = (self.peer >= 0) & (self.peer != self.rank)
+        return remote
 
     def on(self, pipe: str) -> Mask:
         """Where an operation runs on a pipe, bool [n]."""
