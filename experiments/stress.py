@@ -17,7 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
-from a2a3sim import A2A3Error, ConfigError, RunResult
+from a2a3sim import A2A3Error, ConfigError, RunConfig, RunResult
 from a2a3sim.experiments.sweep_executors import executor
 from a2a3sim.language.types import as_dtype
 from a2a3sim.result import Finding
@@ -45,13 +45,7 @@ class Schedule:
     @property
     def flags(self) -> list[str]:
         """The flags of `a2a3sim run` that reproduce it."""
-        words = ["--seed", str(self.seed)]
-        for name in ("skew", "jitter"):
-            if name in self.settings:
-                words += [f"--{name}", str(self.settings[name])]
-        for rank, factor in self.settings.get("slow", {}).items():
-            words += ["--slow", f"{rank}={factor}"]
-        return words
+        return RunConfig.flags(self.settings)
 
 
 def schedule_of(seed: int, kernel_ps: int, ranks: int, fixed: Mapping[str, Any] = {}) -> Schedule:

@@ -5,7 +5,7 @@ What is varied is laid out as axes in a fixed order, so a point's row number dep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from a2a3sim import RunConfig, load_platform
+from a2a3sim.experiments.sweep_axes import WORKLOAD, setting_axes
 from a2a3sim.kernels import CATALOGUE, find
 from a2a3sim.result import simulator_version
 
@@ -29,7 +30,8 @@ class Sweep:
         overrides: platform parameters and the texts they take, in order.
         ranks, sizes: P, and N in bytes per rank.
         cores: None takes the platform's ``kernel.cores``.
-        config: what does not vary: checks, timing_only, slow, place, poison.
+        varied: values of fields of ``config``, in the order of `setting_axes`.
+        config: what does not vary.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -40,15 +42,19 @@ class Sweep:
     ranks: tuple[int, ...] = (8,)
     sizes: tuple[int, ...] = (1 << 20,)
     cores: tuple[int | None, ...] = (None,)
-    fences: tuple[str, ...] = ("statement",)
-    skews: tuple[str | None, ...] = (None,)
-    seeds: tuple[int, ...] = (0,)
+    varied: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     config: RunConfig = field(default_factory=RunConfig)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Platform parameters that are set, in the order of their columns."""
         return tuple(key for key, _ in self.overrides)
+
+    @property
+    def stated(self) -> dict[str, str | None]:
+        """The columns of what results state of parameters and varied settings, with the default of each."""
+        own = {s.name: s.default_text for s in setting_axes() if s.text is not None and s.name in self.varied}
+        return dict.fromkeys(self.keys) | own
 
     def kernels(self) -> Iterator[tuple[str, str]]:
         """Pairs of collective and algorithm.
@@ -80,24 +86,20 @@ class Sweep:
         return {
             "version": simulator_version(),
             "simulator": _code_digest(),
-            "collective": list(self.collectives),
-            "algorithms": list(self.algorithms),
+            **{axis.key: list(getattr(self, axis.field)) for axis in WORKLOAD},
             "platform": list(self.platforms),
             "machine": machines,
             "set": [[key, list(values)] for key, values in self.overrides],
-            "dtype": list(self.dtypes),
-            "ranks": list(self.ranks),
-            "size": list(self.sizes),
-            "cores": list(self.cores),
-            "fences": list(self.fences),
-            "skew": list(self.skews),
-            "seed": list(self.seeds),
-            "check": config.checks,
-            "timing_only": config.timing_only,
-            "poison": config.poison,
-            "place": None if config.place is None else list(config.place),
-            "slow": {str(rank): str(factor) for rank, factor in sorted(config.slow.items())},
+            **{s.key: list(self.varied.get(s.name, (s.default,))) for s in setting_axes()},
+            **{s.key: _plain(getattr(config, s.name)) for s in config.settings() if s.flag and not s.axis},
         }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a JSON value."""
+    if isinstance(value, Mapping):
+        return {str(key): str(value[key]) for key in sorted(value)}
+    return list(value) if isinstance(value, tuple) else value
 
 
 @lru_cache(maxsize=1)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from math import log
+from typing import Any, NamedTuple
 
-from a2a3sim import ConfigError
+from a2a3sim import ConfigError, RunConfig
+from a2a3sim.setting import Setting, parse_list
 from a2a3sim.units import (
     parse_count,
     parse_cycles,
@@ -21,7 +24,7 @@ from a2a3sim.units import (
     parse_time,
 )
 
-__all__ = ["MOST_POINTS", "expand", "expand_texts"]
+__all__ = ["MOST_POINTS", "WORKLOAD", "Axis", "expand", "expand_texts", "setting_axes"]
 
 MOST_POINTS = 1_000_000  # of a sweep, and so of an axis
 
@@ -165,3 +168,28 @@ def _decimal(value: Fraction) -> str:
     whole, rest = divmod(round(value * 10**15), 10**15)
     decimals = f"{rest:015d}".rstrip("0")
     return f"{whole}.{decimals}" if decimals else str(whole)
+
+
+class Axis(NamedTuple):
+    """What a sweep varies beside the settings: its key, which is the flag's name, and its field of `Sweep`."""
+
+    key: str
+    field: str
+    help: str
+    read: Callable[[str, str], list[Any]]
+    flags: tuple[str, ...] = ()
+
+
+WORKLOAD = (
+    Axis("collective", "collectives", "Default allreduce.", parse_list),
+    Axis("algorithms", "algorithms", "Names, or all. Default mesh,two_phase.", parse_list, ("--algorithm",)),
+    Axis("ranks", "ranks", "Numbers of ranks. Default 8.", expand),
+    Axis("size", "sizes", "Payloads per rank, N. Default 1MiB.", partial(expand, parse=parse_size)),
+    Axis("dtype", "dtypes", "Element types. Default fp32.", parse_list),
+    Axis("cores", "cores", "Cores per device. Default: the platform's kernel.cores.", expand),
+)
+
+
+def setting_axes() -> list[Setting]:
+    """The settings that a sweep can vary, in the order of the rows; the machine's stand before them."""
+    return [s for s in RunConfig.settings() if s.axis and s.name not in ("machine", "platform_overrides")]

@@ -21,23 +21,22 @@ from typing import Any
 
 from a2a3sim import ConfigError, RunConfig
 from a2a3sim.experiments.sweep import Sweep
-from a2a3sim.experiments.sweep_axes import expand, expand_texts
-from a2a3sim.units import nearest, parse_size
+from a2a3sim.experiments.sweep_axes import WORKLOAD, expand, expand_texts, setting_axes
+from a2a3sim.setting import Setting, parse_list
+from a2a3sim.units import nearest
 
 __all__ = ["KEYS", "TOGETHER", "build_sweep", "read_sweep_file", "shipped_sweeps"]
 
-#: What a sweep file may say; all but the last group may hold several values.
-KEYS = (
-    "collective", "algorithms", "ranks", "size", "dtype", "cores", "platform", "fences", "skew", "seed", "seeds", "set",
-    "place", "slow", "check", "timing_only", "poison", "output",
-)  # fmt: skip
+_SETTINGS = [s for s in RunConfig.settings() if s.flag and s.kernels]
+
+#: What a sweep file may say.
+KEYS = (*(axis.key for axis in WORKLOAD), *(s.key for s in _SETTINGS), "seeds", "output")
 
 #: Flags that say the same thing in two ways: one given replaces the other in the file.
 TOGETHER = {"seed": "seeds", "seeds": "seed"}
 
-_SWITCHES = ("check", "timing_only", "poison")
-_MAPPINGS = ("set", "slow")
-_DEFAULTS = {"check": True, "timing_only": False, "poison": False}
+_SWITCHES = [s.key for s in _SETTINGS if s.kind is bool]
+_TABLES = [s.key for s in _SETTINGS if s.kind == list[str]]
 
 
 def shipped_sweeps() -> list[str]:
@@ -77,7 +76,7 @@ def read_sweep_file(name: str) -> dict[str, Any]:
             )
         if key in _SWITCHES and not isinstance(value, bool):
             raise ConfigError(f"{name}: {key} must be true or false, got {value!r}")
-        if key in _MAPPINGS and not isinstance(value, dict):
+        if key in _TABLES and not isinstance(value, dict):
             raise ConfigError(f"{name}: {key} must be a table, got {value!r}")
     return data
 
@@ -92,46 +91,35 @@ def build_sweep(given: Mapping[str, Any]) -> Sweep:
     for first, second in TOGETHER.items():
         if first in values and second in values:
             raise ConfigError(f"--{first} and --{second} say the same thing: give one of them")
-    text = {key: _text(key, value) for key, value in values.items() if key not in (*_MAPPINGS, *_SWITCHES)}
-    switches = {key: values.get(key, default) for key, default in _DEFAULTS.items()}
-    sets = {key: _text(key, value) for key, value in values.get("set", {}).items()}
-    axes: dict[str, Any] = {}
-    for key, name in (
-        ("collective", "collectives"), ("algorithms", "algorithms"), ("platform", "platforms"), ("dtype", "dtypes"),
-        ("fences", "fences"), ("skew", "skews"),
-    ):  # fmt: skip
-        if key in text:
-            axes[name] = tuple(_names(f"--{key}", text[key]))
+    text = {key: _text(key, value) for key, value in values.items() if key not in (*_TABLES, *_SWITCHES)}
+    axes: dict[str, Any] = {
+        axis.field: tuple(axis.read(f"--{axis.key}", text[axis.key])) for axis in WORKLOAD if axis.key in text
+    }
+    if "platform" in text:
+        axes["platforms"] = tuple(parse_list("--platform", text["platform"]))
     if "all" in axes.get("algorithms", ()) and len(axes["algorithms"]) > 1:
         raise ConfigError("--algorithms: all stands alone, it names every algorithm")
-    if "ranks" in text:
-        axes["ranks"] = tuple(expand("--ranks", text["ranks"]))
-    if "size" in text:
-        axes["sizes"] = tuple(expand("--size", text["size"], parse_size))
-    if "cores" in text:
-        axes["cores"] = tuple(expand("--cores", text["cores"]))
-    if "seed" in text:
-        axes["seeds"] = tuple(expand("--seed", text["seed"]))
-    if "seeds" in text:
-        count = expand("--seeds", text["seeds"])
-        if len(count) != 1 or count[0] < 1:
-            raise ConfigError(f"--seeds must be one number of at least 1, got {text['seeds']!r}")
-        axes["seeds"] = tuple(range(count[0]))
+    varied: dict[str, tuple] = {}
+    for s in setting_axes():
+        if s.key in text:
+            varied[s.name] = tuple((expand if s.kind is int else expand_texts)(s.flag, text[s.key]))
+        elif s.name == "seed" and "seeds" in text:
+            count = expand("--seeds", text["seeds"])
+            if len(count) != 1 or count[0] < 1:
+                raise ConfigError(f"--seeds must be one number of at least 1, got {text['seeds']!r}")
+            varied["seed"] = tuple(range(count[0]))
+    sets = {key: _text(key, value) for key, value in values.get("set", {}).items()}
     overrides = tuple((key, tuple(_parameter(key, value))) for key, value in sets.items())
-    config = RunConfig(
-        place=None if "place" not in text else expand("--place", text["place"].replace("-", ":")),
-        slow={_rank(rank): str(factor) for rank, factor in values.get("slow", {}).items()},
-        poison=switches["poison"],
-        checks=switches["check"],
-        timing_only=switches["timing_only"],
-    )
-    return Sweep(overrides=overrides, config=config, **axes)
+    same = {s.name: _value(s, values[s.key]) for s in _SETTINGS if not s.axis and s.key in values}
+    return Sweep(overrides=overrides, varied=varied, config=RunConfig(**same), **axes)
 
 
-def _rank(text: str) -> int:
-    if not str(text).isdigit():
-        raise ConfigError(f"--slow: must look like RANK=2x, got rank {text!r}")
-    return int(text)
+def _value(setting: Setting, value: Any) -> Any:
+    if setting.kind is bool:
+        return value
+    if setting.kind == list[str]:
+        return setting.read([f"{key}={part}" for key, part in value.items()])
+    return setting.read(_text(setting.key, value))
 
 
 def _parameter(key: str, text: str) -> list[str]:
@@ -147,13 +135,3 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigError(f"{key} must be a text, a number or a list of them, got {value!r}")
     return str(value)
-
-
-def _names(flag: str, text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise ConfigError(f"{flag}: an empty name in {text!r}")
-    twice = [name for k, name in enumerate(names) if name in names[:k]]
-    if twice:
-        raise ConfigError(f"{flag}: {twice[0]!r} is named twice")
-    return names

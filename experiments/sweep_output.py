@@ -103,7 +103,7 @@ def _read_parquet(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
-    texts = {column.name: column.kind for column in columns(())}
+    texts = {column.name: column.kind for column in columns({})}
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return [

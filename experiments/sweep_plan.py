@@ -7,14 +7,14 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from a2a3sim import ConfigError, RunConfig, load_platform
+from a2a3sim import ConfigError, load_platform
 from a2a3sim.experiments.conventions import element
 from a2a3sim.experiments.runner import Point, check_memory, job_for
 from a2a3sim.experiments.sweep import Sweep
-from a2a3sim.experiments.sweep_axes import MOST_POINTS
+from a2a3sim.experiments.sweep_axes import MOST_POINTS, setting_axes
 from a2a3sim.kernels import Job, find
 from a2a3sim.models import build_topology
-from a2a3sim.units import format_size, parse_time
+from a2a3sim.units import format_size
 
 __all__ = ["Plan", "describe"]
 
@@ -44,9 +44,7 @@ class Plan:
 
     def point(self, number: int) -> Point:
         """The point of a row."""
-        (collective, algorithm), platform, texts, dtype, ranks, size, cores, fences, skew, seed = self.values[
-            number
-        ]
+        (collective, algorithm), platform, texts, dtype, ranks, size, cores, *own = self.values[number]
         config = self.sweep.config
         config = replace(
             config,
@@ -55,9 +53,7 @@ class Plan:
                 **config.platform_overrides,
                 **dict(zip(self.sweep.keys, texts, strict=True)),
             },
-            fences=fences,
-            skew=skew,
-            seed=seed,
+            **dict(zip(self.sweep.varied, own, strict=True)),
         )
         return Point(algorithm, ranks, size, collective, dtype, cores, config)
 
@@ -88,17 +84,18 @@ class Plan:
         kernels = list(sweep.kernels())
         axes = (
             sweep.platforms, *(values for _, values in sweep.overrides), sweep.dtypes, sweep.ranks, sweep.sizes,
-            sweep.cores, sweep.fences, sweep.skews, sweep.seeds,
+            sweep.cores, *sweep.varied.values(),
         )  # fmt: skip
         count = len(kernels) * prod(len(axis) for axis in axes)
         if count > MOST_POINTS:
             raise ConfigError(
                 f"the sweep has {count} points, more than {MOST_POINTS}: take larger steps, or several sweeps"
             )
-        for fences, skew in product(sweep.fences, sweep.skews):
-            _check_config(replace(sweep.config, fences=fences, skew=skew))
-        values, work, left_out = [], [], {}
-        last = list(product(sweep.fences, sweep.skews, sweep.seeds))
+        _check_settings(sweep)
+        values: list[tuple] = []
+        work: list[int] = []
+        left_out: dict[str, int] = {}
+        last = list(product(*sweep.varied.values()))
         jobs = _Jobs(sweep)
         for kernel in kernels:
             for platform in sweep.platforms:
@@ -179,9 +176,12 @@ class _Jobs:
         return self._moved[key]
 
 
-def _check_config(config: RunConfig) -> None:
-    if isinstance(config.skew, str) and config.skew not in ("platform", "none"):
-        parse_time(config.skew)
+def _check_settings(sweep: Sweep) -> None:
+    platform = load_platform(sweep.platforms[0], dict(sweep.config.platform_overrides))
+    for setting in setting_axes():
+        for value in sweep.varied.get(setting.name, ()):
+            replace(sweep.config, **{setting.name: value})
+            setting.resolve(value, max(sweep.ranks), platform)
 
 
 def describe(plan: Plan) -> str:

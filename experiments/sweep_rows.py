@@ -7,8 +7,7 @@ What a simulation cost in wall time is left out, so that equal sweeps give equal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -40,21 +39,21 @@ def _result(kind: type, *names: str) -> list[Column]:
 
 
 def _part(kind: type, part: str, *names: str) -> list[Column]:
-    def get(name: str, facts: Facts) -> Any:
-        record = getattr(facts.result, part)
-        return None if record is None else getattr(record, name)
+    def of(name: str) -> Callable[[Facts], Any]:
+        return lambda facts: getattr(
+            getattr(facts.result, part), name, None
+        )  # None where there is no such part
 
-    return [Column(f"{part}.{name}", kind, partial(get, name)) for name in names]
+    return [Column(f"{part}.{name}", kind, of(name)) for name in names]
 
 
-def _ranks(name: str, get: Callable[[Any], int]) -> list[Column]:
-    def over(ranks):
+def _ranks(name: str) -> list[Column]:
+    get = attrgetter(name)
+
+    def over(ranks: Callable[[list[int]], int]) -> Callable[[Facts], int]:
         return lambda facts: ranks([get(use) for use in facts.result.per_rank] or [0])
 
-    return [
-        Column(f"per_rank.{name}.{word}", int, over(f))
-        for word, f in (("min", min), ("max", max), ("sum", sum))
-    ]
+    return [Column(f"per_rank.{name}.{f.__name__}", int, over(f)) for f in (min, max, sum)]
 
 
 def _links(name: str, kind: type, word: str, over) -> Column:
@@ -117,12 +116,8 @@ _AFTER: list[Column] = [
     Column("closed_form_bytes", int, lambda facts: facts.closed_form_bytes),
     *_result(int, "barriers", "rounds"),
     *[_share(group) for group in GROUPS],
-    *[column for name in _RANK_FIELDS for column in _ranks(name, attrgetter(name))],
-    *[
-        column
-        for pipe in _PIPES
-        for column in _ranks(f"pipe_busy_ps.{pipe}", attrgetter(f"pipe_busy_ps.{pipe}"))
-    ],
+    *[column for name in _RANK_FIELDS for column in _ranks(name)],
+    *[column for pipe in _PIPES for column in _ranks(f"pipe_busy_ps.{pipe}")],
     _links("bytes", int, "max", max),
     _links("busy_ps", int, "max", max),
     _links("peak_flows", int, "max", max),
@@ -137,16 +132,16 @@ _AFTER: list[Column] = [
 ]
 
 
-def columns(overrides: Sequence[str]) -> list[Column]:
-    """The columns of a sweep that sets these platform parameters."""
+def columns(stated: Mapping[str, str | None]) -> list[Column]:
+    """The columns of a sweep; ``stated`` are names of what results state in ``overrides``, with their defaults."""
 
-    def override(key):
-        return Column(OVERRIDES + key, str, lambda facts: facts.result.overrides.get(key))
+    def override(key: str) -> Column:
+        return Column(OVERRIDES + key, str, lambda facts: facts.result.overrides.get(key, stated[key]))
 
-    return [*_FIRST, *[override(key) for key in overrides], *_AFTER]
+    return [*_FIRST, *map(override, stated), *_AFTER]
 
 
-def row(outcome: Outcome, overrides: Sequence[str]) -> list[Any]:
+def row(outcome: Outcome, stated: Mapping[str, str | None]) -> list[Any]:
     """The values of a finished point, in the order of `columns`."""
     facts = Facts(outcome)
-    return [column.of(facts) for column in columns(overrides)]
+    return [column.of(facts) for column in columns(stated)]

@@ -67,11 +67,11 @@ def run_sweep(
         ConfigError: the output cannot be written, or its journal belongs to another sweep.
         A2A3Error: a point failed; its rows before that are kept.
     """
-    output = check_output(output)
+    target = check_output(output)
     if jobs < 1:
         raise ConfigError(f"-j must be at least 1, got {jobs}")
-    keys = plan.sweep.keys
-    with Journal(journal_path(output), plan.sweep.about(), len(plan), restart) as journal:
+    stated = plan.sweep.stated
+    with Journal(journal_path(target), plan.sweep.about(), len(plan), restart) as journal:
         resumed = len(journal)
         todo = [number for number in range(len(plan)) if number not in journal]
         if progress is not None:
@@ -80,17 +80,17 @@ def run_sweep(
         started, busy, workers = time.perf_counter(), 0.0, 1
         if todo:
             with executor(jobs, dask) as (pool, workers):
-                for rows, seconds in _finished(plan, todo, keys, pool, workers, journal):
+                for rows, seconds in _finished(plan, todo, stated, pool, workers, journal):
                     busy += seconds
                     if progress is not None:
                         progress.advance(len(rows), sum(plan.work[number] for number, _ in rows))
         wall = time.perf_counter() - started
-        write_rows(output, columns(keys), journal.rows())
+        write_rows(target, columns(stated), journal.rows())
         journal.remove()
-    return Ran(output, len(plan), resumed, workers, wall, busy)
+    return Ran(target, len(plan), resumed, workers, wall, busy)
 
 
-def _finished(plan: Plan, todo, keys, pool, workers: int, journal: Journal) -> Iterator[tuple[list, float]]:
+def _finished(plan: Plan, todo, stated, pool, workers: int, journal: Journal) -> Iterator[tuple[list, float]]:
     """Rows as they come, in the journal already."""
     chunks = iter(plan.chunks(todo, workers))
     pending: set[Future] = set()
@@ -100,7 +100,9 @@ def _finished(plan: Plan, todo, keys, pool, workers: int, journal: Journal) -> I
                 chunk = next(chunks, None)
                 if chunk is None:
                     break
-                pending.add(pool.submit(run_chunk, [(number, plan.point(number)) for number in chunk], keys))
+                pending.add(
+                    pool.submit(run_chunk, [(number, plan.point(number)) for number in chunk], stated)
+                )
             if not pending:
                 return
             done, pending = wait(pending, return_when=FIRST_COMPLETED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from a2a3sim import A2A3Error, ConfigError
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
 
 def run_chunk(
-    points: Sequence[tuple[int, Point]], overrides: Sequence[str]
+    points: Sequence[tuple[int, Point]], stated: Mapping[str, str | None]
 ) -> tuple[list[tuple[int, list]], float, Failure | None]:
     """Rows of the points by number, the seconds their simulation took, and the failure that ended the chunk."""
     rows: list[tuple[int, list]] = []
@@ -38,7 +38,7 @@ def run_chunk(
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
             return rows, busy, Failure(number, isinstance(error, ConfigError), message)
         simulated = time.perf_counter()
-        rows.append((number, row(outcome, overrides)))
+        rows.append((number, row(outcome, stated)))
         written = time.perf_counter()
         del outcome  # taking a trace apart is part of what its simulation costs
         busy += simulated - started + time.perf_counter() - written

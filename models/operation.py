@@ -247,7 +247,7 @@ class Signal(Operation):
 
 def operation(lane: Lane, kind: str, pipe: str, site: Site | None) -> Operation:
     """An empty record of the class that a kind needs."""
-    if pipe == "V":
+    if pipe == "V" or kind == "create":
         return Vector(lane, kind, pipe, site)
     if pipe == "S" and kind not in ("read", "write"):
         return Signal(lane, kind, pipe, site)

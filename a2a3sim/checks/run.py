@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from a2a3sim.checks.faults import failure_findings, noted_findings, performance_notes, unwritten_outputs
@@ -12,8 +13,9 @@ from a2a3sim.result import Finding
 from a2a3sim.run.call_arguments import CallArguments
 from a2a3sim.run.launch import Launch
 from a2a3sim.run.settings import Settings
+from a2a3sim.trace.record import Trace
 
-__all__ = ["as_result", "check_run"]
+__all__ = ["as_result", "by_severity", "check_run", "order_findings"]
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
@@ -37,29 +39,38 @@ def check_run(
     if not settings.checks:
         return found
     residence = launch.residence
-    # Between calls on windows that are kept as they are nothing joins the devices.
-    kept = residence.persistent and not residence.reset
-    if kept and residence.history is None:
+    if launch.trace.kept and residence.history is None:
         residence.history = HistoryState()
-    align = settings.platform.align
-    found += [
-        as_result(f)
-        for f in check(
-            launch.trace,
-            residence.history,
-            kept,
-            set_writes_line=align.line is not None,
-            joined=not kept,
-            granule=align.row,
-        )
-    ]
+    found += order_findings(launch.trace, residence.history)
     raced = [f.where["memory"] for f in found if f.kind == "race"]
     found += noted_findings(launch.notes.values(), raced)
     if error is None:
         if arguments is not None:
             found += unwritten_outputs(launch, arguments, golden is not None)
         found += performance_notes(launch.trace)
-    return sorted(found, key=lambda f: _ORDER[f.severity])
+    return by_severity(found)
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then warnings, then notes, each as they come."""
+    return sorted(findings, key=lambda f: _ORDER[f.severity])
+
+
+def order_findings(trace: Trace, history: HistoryState | None) -> list[Finding]:
+    """What follows from guaranteed happens-before alone.
+
+    Args:
+        history: signal cells as earlier calls on kept windows left them; updated.
+    """
+    found = check(
+        trace,
+        history,
+        trace.kept,
+        set_writes_line=trace.set_writes_line,
+        joined=not trace.kept,
+        granule=trace.granule,
+    )
+    return [as_result(f) for f in found]
 
 
 def as_result(found: OrderFinding) -> Finding:

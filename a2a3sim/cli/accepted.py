@@ -7,7 +7,7 @@ from collections.abc import Iterable
 __all__ = ["noted", "read_suppressions", "source_files"]
 
 
-def read_suppressions(files: Iterable[str] | None, script: str):
+def read_suppressions(files: Iterable[str] | None, script: str | None = None):
     """The suppressions of some files.
 
     Raises:
@@ -15,7 +15,8 @@ def read_suppressions(files: Iterable[str] | None, script: str):
     """
     from a2a3sim.checks import Suppressions, in_file, in_source
 
-    in_source(script)
+    if script is not None:
+        in_source(script)
     return Suppressions(rule for path in files or () for rule in in_file(path))
 
 

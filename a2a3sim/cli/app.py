@@ -1,9 +1,11 @@
 """The Typer application: one module a command."""
 
 import typer
+import typer.core
 
 from a2a3sim.cli import (
     check,
+    check_trace,
     compare,
     diff,
     explain,
@@ -15,7 +17,25 @@ from a2a3sim.cli import (
     stress,
     sweep,
     timeline,
+    trace,
 )
+
+
+class _Command(typer.core.TyperCommand):
+    """A command whose help lists its flags by panel."""
+
+    def format_options(self, ctx, formatter) -> None:
+        panels: dict[str, list] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            panel = "Arguments" if param.param_type_name == "argument" else "Options"
+            record = param.get_help_record(ctx)
+            if record is not None:
+                panels.setdefault(getattr(param, "rich_help_panel", None) or panel, []).append(record)
+        for panel, records in panels.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records)
+
 
 app = typer.Typer(
     name="a2a3sim",
@@ -26,18 +46,15 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.command("compare")(compare.command)
-app.command("diff")(diff.command)
-app.command("flows")(flows.command)
-app.command("perf")(perf.command)
-app.command("platforms")(platforms.command)
-app.command("sweep")(sweep.command)
-app.command("plot")(plot.command)
-app.command("timeline")(timeline.command)
-app.command("check")(check.command)
-app.command("explain", context_settings=run.CONTEXT)(explain.command)
-app.command("stress", context_settings=run.CONTEXT)(stress.command)
-app.command("run", context_settings=run.CONTEXT)(run.command)
+_SCRIPT = {"allow_interspersed_args": False, "ignore_unknown_options": False}  # the rest is the script's own
+
+_MODULES = (
+    compare, diff, flows, perf, platforms, sweep, plot, timeline, check, check_trace, trace, explain, stress, run,
+)  # fmt: skip
+for _module in _MODULES:
+    _context = _SCRIPT if _module in (explain, stress, run) else None
+    _name = _module.__name__.rpartition(".")[2].replace("_", "-")
+    app.command(_name, cls=_Command, context_settings=_context)(_module.command)
 
 
 def _version(value: bool) -> None:

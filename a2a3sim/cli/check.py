@@ -9,10 +9,18 @@ from typing import Annotated
 import typer
 
 from a2a3sim.cli import options as o
+from a2a3sim.config import RunConfig
 
 _MOST_TRACED = 32
 
 
+# What is right does not depend on the machine.
+_SETTINGS = o.run_settings(
+    "machine", "platform_overrides", "seed", "skew", "fences", "checks", machine="ideal", checks=False
+)
+
+
+@o.grouped
 def command(
     collective: Annotated[
         str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")
@@ -27,17 +35,9 @@ def command(
         typer.Option("--count", help="Elements per rank, N. Default: a number that nothing divides."),
     ] = None,
     cores: o.Cores = None,
-    platform: Annotated[
-        str, typer.Option("--platform", help="Machine; what is right does not depend on it.")
-    ] = "ideal",
-    overrides: o.Overrides = None,
-    seed: o.Seed = 0,
-    skew: o.Skew = None,
-    fences: o.Fences = "statement",
-    check: o.Check = False,
-    fail_on: o.FailOn = "error",
-    trace: o.Trace = None,
-    json: o.Json = None,
+    *,
+    config: Annotated[RunConfig, _SETTINGS],
+    output: o.OutputOptions,
 ) -> int:
     """Run collectives on many numbers of ranks and element types, and hold every element against numpy.
 
@@ -46,43 +46,31 @@ def command(
     Random floats must stay within (P-1)·u/(1-(P-1)·u) of the float64 sum, relative to the sum of magnitudes, with
     u the unit round-off of the type (fp32 2^-24, fp16 2^-11, bf16 2^-8).
     """
-    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.output import note
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.check import check_point, dtypes_of, plan
     from a2a3sim.experiments.perf import algorithms_of
     from a2a3sim.experiments.sweep_axes import expand
-    from a2a3sim.reports.chrome import check_trace_path, write_trace
 
-    failed([], fail_on)
-    for path in (trace, json):
-        if path not in (None, "-"):
-            check_writable(path)
-    if trace is not None:
-        check_trace_path(trace)
-    config = o.build_config(platform, overrides, None, seed, skew, fences, None, False, check)
     names = algorithms_of(collective, o.parse_list("--algorithm", algorithms))
     types = dtypes_of(o.parse_list("--dtypes", dtypes))
     points, left_out = plan(collective, names, expand("--ranks", ranks), types, count, cores, config)
-    if trace is not None and len(points) > _MOST_TRACED:
+    if output.trace is not None and len(points) > _MOST_TRACED:
         raise ConfigError(f"--trace: a trace holds at most {_MOST_TRACED} runs, here are {len(points)}")
     for reason, number in left_out.items():
         note(f"left out {number}: {reason}")
-    checked, traced = [], []
+    checked = []
     for done, point in enumerate(points, 1):
         verdict, outcome = check_point(point)
         checked.append(verdict)
-        if trace is not None:
-            traced.append((f"{point.algorithm} {point.ranks} {point.dtype}", outcome.trace, outcome.result))
+        output.add(f"{point.algorithm} {point.ranks} {point.dtype}", outcome.trace, outcome.result)
         if sys.stderr.isatty():
             print(f"\r{done} of {len(points)}", end="" if done < len(points) else "\r\033[K", file=sys.stderr)
     runs = [verdict.result for verdict in checked]
-    if json != "-":
+    if output.prints:
         print("\n".join(_table(checked)))
-    if trace is not None:
-        note(f"wrote {write_trace(trace, traced)}")
-    if json is not None:
-        print_report(json, "check", runs, [verdict.as_dict() for verdict in checked])
-    return 0 if all(verdict.ok for verdict in checked) and not failed(runs, fail_on) else 1
+    output.write("check", runs, [verdict.as_dict() for verdict in checked])
+    return 0 if all(verdict.ok for verdict in checked) and not output.failed(runs) else 1
 
 
 def _table(checked: Sequence) -> Iterator[str]:

@@ -7,6 +7,7 @@ import typer
 from a2a3sim.cli import options as o
 
 
+@o.grouped
 def command(
     devices: o.Devices = "0,1,2,3",
     size: Annotated[str, typer.Option("--size", help="Payload per rank, N.")] = "1MiB",
@@ -15,39 +16,21 @@ def command(
     ] = ("mesh,two_phase"),
     cores: o.Cores = None,
     dtype: o.Dtype = "fp32",
-    platform: o.Platform = "a2",
-    overrides: o.Overrides = None,
-    place: o.Place = None,
-    seed: o.Seed = 0,
-    seeds: o.Seeds = 1,
-    skew: o.Skew = None,
-    fences: o.Fences = "statement",
-    slow: o.Slow = None,
-    poison: o.Poison = False,
-    check: o.Check = True,
-    fail_on: o.FailOn = "error",
-    timing_only: o.TimingOnly = False,
+    seeds: Annotated[int, typer.Option("--seeds", help="Run seeds 0..K-1; print median and range.")] = 1,
     out: o.Out = ".",
-    trace: o.Trace = None,
-    json: o.Json = None,
+    *,
+    config: o.RunSettings,
+    output: o.OutputOptions,
 ) -> int:
     """Run all-reduce algorithms on the same input and machine: cost card, timeline and traffic pictures."""
-    from a2a3sim.cli.output import check_writable, failed, note, print_report, show
+    from a2a3sim.cli.output import check_writable, note, show
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.compare import Comparison, draw
-    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.units import parse_size
 
-    failed([], fail_on)
     if seeds < 1:
         raise ConfigError(f"--seeds must be at least 1, got {seeds}")
     folder = check_writable(out, directory=True)
-    for path in (json, trace):
-        if path not in (None, "-"):
-            check_writable(path)
-    if trace is not None:
-        check_trace_path(trace)
-    config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
     comparison = Comparison.run(
         algorithms=o.parse_list("--algorithms", algorithms),
         labels=o.parse_devices(devices),
@@ -55,15 +38,13 @@ def command(
         dtype=dtype,
         cores=cores,
         config=config,
-        seeds=range(seed, seed + seeds),
+        seeds=range(config.seed, config.seed + seeds),
     )
-    if json != "-":
+    if output.prints:
         show(*comparison.report())
-    for picture in draw(comparison, folder):
-        note(f"wrote {picture}")
-    if trace is not None:
-        chosen = [(name, outcome.trace, outcome.result) for name, outcome in comparison.typical.items()]
-        note(f"wrote {write_trace(trace, chosen)}")
-    if json is not None:
-        print_report(json, "compare", comparison.runs)
-    return 1 if failed(comparison.runs, fail_on) else 0
+    for path in draw(comparison, folder):
+        note(f"wrote {path}")
+    for name, outcome in comparison.typical.items():
+        output.add(name, outcome.trace, outcome.result)
+    output.write("compare", comparison.runs)
+    return int(output.failed(comparison.runs))

@@ -1,4 +1,4 @@
-"""``a2a3sim diff A.json B.json``."""
+"""``a2a3sim diff A B``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from a2a3sim.cli.options import Json
 
 
 def command(
-    first: Annotated[str, typer.Argument(help="A report or result written by --json.")],
+    first: Annotated[str, typer.Argument(help="A report or result written by --json, or a saved trace.")],
     second: Annotated[str, typer.Argument(help="Another one.")],
     json: Json = None,
 ) -> int:
@@ -18,24 +18,27 @@ def command(
     from a2a3sim.errors import ConfigError
     from a2a3sim.reports.diff import diff, render_diff
     from a2a3sim.result import Report
+    from a2a3sim.trace.store import read_result, saved
 
-    reports = []
-    for path in (first, second):
+    def runs_of(path: str) -> list:
+        if saved(path):
+            return [read_result(path)]
         try:
-            reports.append(Report.from_json(Path(path).read_text()))
+            return Report.from_json(Path(path).read_text()).runs
         except OSError as error:
             raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    a, b = reports
-    if len(a.runs) != len(b.runs):
-        raise ConfigError(
-            f"{first} holds {len(a.runs)} runs, {second} holds {len(b.runs)}: nothing to compare them by"
-        )
+        except UnicodeDecodeError:
+            raise ConfigError(f"{path} must be JSON in UTF-8 or a saved trace") from None
+
+    a, b = runs_of(first), runs_of(second)
+    if len(a) != len(b):
+        raise ConfigError(f"{first} holds {len(a)} runs, {second} holds {len(b)}: nothing to compare them by")
     rows = []
-    for k, (one, other) in enumerate(zip(a.runs, b.runs, strict=True)):
+    for k, (one, other) in enumerate(zip(a, b, strict=True)):
         changes = diff(one, other)
         rows += [{"run": k, **change._asdict()} for change in changes]
         if json != "-":
-            title = f"run {k + 1} of {len(a.runs)}: {one.algorithm or one.program}" if len(a.runs) > 1 else ""
+            title = f"run {k + 1} of {len(a)}: {one.algorithm or one.program}" if len(a) > 1 else ""
             show(*([title] if title else []), render_diff(changes))
     if json is not None:
         print_report(json, "diff", [], rows)

@@ -9,6 +9,7 @@ from a2a3sim.cli import options as o
 _FORMATS = ("table", "hccl", "csv", "json")
 
 
+@o.grouped
 def command(
     collective: Annotated[
         str, typer.Argument(help="allreduce, allgather, reduce_scatter, broadcast, all_to_all.")
@@ -26,22 +27,12 @@ def command(
     ] = "table",
     cores: o.Cores = None,
     dtype: o.Dtype = "fp32",
-    platform: o.Platform = "a2",
-    overrides: o.Overrides = None,
-    place: o.Place = None,
-    seed: o.Seed = 0,
-    skew: o.Skew = None,
-    fences: o.Fences = "statement",
-    slow: o.Slow = None,
-    poison: o.Poison = False,
-    check: o.Check = True,
-    fail_on: o.FailOn = "error",
-    timing_only: o.TimingOnly = False,
     jobs: Annotated[
         int, typer.Option("-j", "--jobs", help="Processes; each needs the memory of its run.")
     ] = 1,
-    trace: o.Trace = None,
-    json: o.Json = None,
+    *,
+    config: o.RunSettings,
+    output: o.OutputOptions,
 ) -> int:
     """Time a collective over sizes: the columns and definitions of nccl-tests.
 
@@ -50,10 +41,9 @@ def command(
     #wrong counts elements that differ from numpy in the kernel's own order; with --timing-only it is N/A.
     The last column of each algorithm is its closed-form bound in percent of its time.
     """
-    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.output import note, print_report
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.perf import algorithms_of, plan, run_perf, sizes_between
-    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.heading import header
     from a2a3sim.reports.table import csv_text, hccl_lines, nccl_lines
     from a2a3sim.units import nearest, parse_size
@@ -62,40 +52,32 @@ def command(
         raise ConfigError(
             f"--format must be one of {', '.join(_FORMATS)}, got {shape!r}{nearest(shape, _FORMATS)}"
         )
-    failed([], fail_on)
     names = o.parse_list("--algorithm", algorithms)
     chosen = algorithms_of(collective, names)
     sizes = sizes_between(
         parse_size(first), parse_size(last), factor, None if step is None else parse_size(step)
     )
-    for path in (json, trace):
-        if path not in (None, "-"):
-            check_writable(path)
     if jobs < 1:
         raise ConfigError(f"-j must be at least 1, got {jobs}")
-    if trace is not None:
-        check_trace_path(trace)
-        if jobs > 1:
-            raise ConfigError("--trace needs the runs in this process: leave -j away")
-    config = o.build_config(platform, overrides, place, seed, skew, fences, slow, poison, check, timing_only)
+    for flag, path in (("--trace", output.trace), ("--save-trace", output.save_trace)):
+        if path is not None and jobs > 1:
+            raise ConfigError(f"{flag} needs the runs in this process: leave -j away")
     labels = o.parse_devices(devices)
     points = plan(collective, chosen, sizes, labels, dtype, cores, config, names == ["all"], note)
-    rows, traced = [], []
+    rows = []
     for row, outcome in run_perf(points, jobs):
         rows.append(row)
-        if trace is not None and outcome is not None:
-            traced.append((f"{row.algorithm} {row.size} B", outcome.trace, outcome.result))
+        if outcome is not None:
+            output.add(f"{row.algorithm} {row.size} B", outcome.trace, outcome.result)
     runs = [row.result for row in rows]
-    if json == "-" or shape == "json":
-        print_report("-", "perf", runs, [row.as_dict() for row in rows])
-    elif shape == "table":
+    table = [row.as_dict() for row in rows]
+    if output.prints and shape == "table":
         print("\n".join(nccl_lines(rows, header(runs[0]))))
-    elif shape == "hccl":
+    elif output.prints and shape == "hccl":
         print("\n".join(hccl_lines(rows)))
-    else:
-        print(csv_text([row.as_dict() for row in rows]), end="")
-    if json not in (None, "-"):
-        print_report(json, "perf", runs, [row.as_dict() for row in rows])
-    if trace is not None:
-        note(f"wrote {write_trace(trace, traced)}")
-    return 1 if failed(runs, fail_on) else 0
+    elif output.prints and shape == "csv":
+        print(csv_text(table), end="")
+    elif output.prints:
+        print_report("-", "perf", runs, table)
+    output.write("perf", runs, table)
+    return int(output.failed(runs))

@@ -4,13 +4,16 @@ from typing import Annotated
 
 import typer
 
-from a2a3sim.cli.options import Json, Overrides, parse_pairs
+from a2a3sim.cli import options as o
+from a2a3sim.config import RunConfig
 
 
+@o.grouped
 def command(
     name: Annotated[str | None, typer.Argument(help="A platform name or a TOML file.")] = None,
-    overrides: Overrides = None,
-    json: Json = None,
+    json: o.Json = None,
+    *,
+    config: Annotated[RunConfig, o.run_settings("platform_overrides")],
 ) -> None:
     """List the machines, or explain one: every parameter with its unit, value and source."""
     import json as json_text
@@ -18,7 +21,7 @@ def command(
     from a2a3sim.cli.output import note, write_text
     from a2a3sim.experiments.platforms import describe, report
 
-    changes = parse_pairs("--set", overrides)
+    changes = dict(config.platform_overrides)
     if json is None:
         describe(name, overrides=changes)
     elif json == "-":

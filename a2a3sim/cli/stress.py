@@ -5,39 +5,31 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from a2a3sim.cli import options as o
+from a2a3sim.config import RunConfig
 
 _WRONG_SHOWN = 5  # with what reproduces them
 _SEEDS_SHOWN = 20
 
+_SETTINGS = o.forced_settings("seed", "delay")
 
+
+@o.grouped
 def command(
     script: Annotated[str, typer.Argument(help="The program; everything after it is its own.")],
     args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="How many schedules.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="The first one; 0 is the machine's own.")] = 0,
-    jobs: Annotated[int | None, typer.Option("-j", "--jobs", help="Processes. Default: one a core.")] = None,
-    platform: Annotated[
-        str | None, typer.Option("--platform", help="Machine; comes before what the script says.")
-    ] = None,
-    overrides: o.Overrides = None,
-    place: o.Place = None,
-    skew: o.Skew = None,
-    fences: Annotated[str | None, typer.Option("--fences", help="statement, notify or explicit.")] = None,
-    slow: o.Slow = None,
-    jitter: o.Jitter = None,
-    poison: o.Poison = False,
-    check: o.Check = True,
-    fail_on: o.FailOn = "error",
-    timing_only: o.TimingOnly = False,
+    jobs: o.Jobs = None,
     witness: o.Witness = False,
     suppress: o.Suppress = None,
-    trace: o.Trace = None,
-    json: o.Json = None,
+    *,
+    forced: Annotated[dict[str, Any], _SETTINGS],
+    output: o.OutputOptions,
 ) -> int:
     """Run a program under many schedules: times, wrong results and what reproduces them, the findings' fate.
 
@@ -46,34 +38,22 @@ def command(
     that no schedule turns into damage is still a finding. Exits with 1 for a wrong result or a finding.
     """
     from a2a3sim.cli.accepted import noted, read_suppressions, source_files
-    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.output import note
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.stress import stress_script
     from a2a3sim.experiments.sweep_executors import usable_cores
-    from a2a3sim.reports.chrome import check_trace_path, write_trace
 
-    failed([], fail_on)
     for flag, value in (("--seeds", seeds), ("-j", jobs)):
         if value is not None and value < 1:
             raise ConfigError(f"{flag} must be at least 1, got {value}")
     if seed < 0:
         raise ConfigError(f"--seed must be at least 0, got {seed}")
-    for path in (json, trace):
-        if path not in (None, "-"):
-            check_writable(path)
-    if trace is not None:
-        check_trace_path(trace)
     accepted = read_suppressions(suppress, script)
-    forced = o.forced_settings(
-        platform, overrides, place, None, skew, fences, slow, poison, check, timing_only, jitter
-    )
     files: set[str] = set()
-    traced: list[tuple] = []  # of the first schedule
 
     def look(program, result, record) -> None:
         files.update(source_files(record))
-        if trace is not None:
-            traced.append((result.program, record, result))
+        output.add(result.program, record, result)
         if witness:
             from a2a3sim.experiments.witness import attach_witnesses
 
@@ -92,45 +72,26 @@ def command(
     if not done.runs:
         note(done.base.wrong)
         return done.base.status
-    flags = _flags(platform, overrides, place, skew, fences, slow, jitter, poison)
+    # Without --check and --timing-only: who reproduces a wrong result wants to see it and its findings.
+    own = {name: value for name, value in forced.items() if name not in ("checks", "timing_only")}
+    flags = RunConfig.flags(own)
 
     def reproduces(observed) -> str:
         return shlex.join(["a2a3sim", "run", *flags, *observed.schedule.flags, script, *(args or [])])
 
-    if json != "-":
+    if output.prints:
         print("\n".join(_report(done, reproduces, [script, *(args or [])])))
-    if check:
+    if forced.get("checks", True):
         for line in noted(accepted, files):
             note(line)
-    if trace is not None and traced:
-        note(f"wrote {write_trace(trace, traced)}")
-    if json is not None:
-        print_report(json, "stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])
-    severe = ("error",) if fail_on == "error" else ("error", "warning")
+    output.write("stress", done.runs, [one.as_row(reproduces(one)) for one in done.observed])
+    severe = ("error",) if output.fail_on == "error" else ("error", "warning")
     found = any(f.severity in severe and f.suppressed is None for f, _ in done.findings().values())
     return 1 if done.wrong or found else 0
 
 
 def _progress(done: int, of: int) -> None:
     print(f"\r{done} of {of} schedules", end="" if done < of else "\r\033[K", file=sys.stderr, flush=True)
-
-
-def _flags(platform, overrides, place, skew, fences, slow, jitter, poison) -> list[str]:
-    """The user's own flags, again."""
-    words = []
-    for name, value in (
-        ("platform", platform),
-        ("place", place),
-        ("skew", skew),
-        ("fences", fences),
-        ("jitter", jitter),
-    ):
-        if value is not None:
-            words += [f"--{name}", value]
-    for name, values in (("set", overrides), ("slow", slow)):
-        for value in values or ():
-            words += [f"--{name}", value]
-    return [*words, "--poison"] if poison else words
 
 
 def _report(done, reproduces, words: list[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``a2a3sim timeline KERNEL|SCRIPT``: what every rank and pipe did when."""
+"""``a2a3sim timeline KERNEL|SCRIPT|FILE``: what every rank and pipe did when."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from typing import Annotated
 import typer
 
 from a2a3sim.cli import options as o
+from a2a3sim.config import RunConfig
 
 
+@o.grouped
 def command(
     kernel: Annotated[
-        str, typer.Argument(help="A collective (allreduce, …) or a script; its arguments follow --.")
+        str,
+        typer.Argument(
+            help="A collective (allreduce, …), a script (its arguments follow --) or a saved trace."
+        ),
     ],
-    args: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script, or more saved traces.")
+    ] = None,
     algorithms: Annotated[
         str, typer.Option("--algorithms", "--algorithm", help="From the top, all on one axis; or all.")
     ] = "mesh,two_phase",
@@ -27,53 +34,43 @@ def command(
     last: Annotated[str | None, typer.Option("--to", help="Show up to this time.")] = None,
     ranks: Annotated[str | None, typer.Option("--ranks", help="Show only these ranks: 0,1 or 0-3.")] = None,
     output: Annotated[str, typer.Option("-o", "--output", help="FILE.png or FILE.svg.")] = "timeline.png",
-    platform: Annotated[
-        str | None, typer.Option("--platform", help="Machine: a name or a TOML file.")
-    ] = None,
-    overrides: o.Overrides = None,
-    place: o.Place = None,
-    seed: o.Seed = 0,
-    skew: o.Skew = None,
-    fences: Annotated[str | None, typer.Option("--fences", help="statement, notify or explicit.")] = None,
-    slow: o.Slow = None,
-    poison: o.Poison = False,
-    check: o.Check = True,
-    fail_on: o.FailOn = "error",
-    timing_only: o.TimingOnly = False,
-    trace: o.Trace = None,
-    json: o.Json = None,
+    *,
+    forced: o.ForcedSettings,
+    report: o.OutputOptions,
 ) -> int:
     """Draw lanes per rank and pipe, phases, waits and the notifies that ended them; several runs on one time axis.
 
     Above 16 ranks each has one strip. For a script every run it makes is drawn: flags stand before SCRIPT or
-    after it, the script's own arguments after --.
+    after it, the script's own arguments after --. Saved traces are drawn as they are, each a run.
     """
-    from a2a3sim.cli.output import check_writable, failed, note, print_report
+    from a2a3sim.cli.output import check_writable, note
+    from a2a3sim.cli.saved import load_runs
     from a2a3sim.errors import ConfigError
     from a2a3sim.experiments import timelines
     from a2a3sim.experiments.conventions import title_of
-    from a2a3sim.reports.chrome import check_trace_path, write_trace
     from a2a3sim.reports.table import what_bound_it
-    from a2a3sim.reports.timeline import draw_timeline
+    from a2a3sim.reports.timeline import TimelineRun, draw_timeline
+    from a2a3sim.trace.store import saved
     from a2a3sim.units import format_size, format_time, parse_size
 
-    failed([], fail_on)
     if not output.lower().endswith((".png", ".svg")):
         raise ConfigError(f"-o must be a .png or .svg file, got {output!r}")
     check_writable(output)
-    for path in (trace, json):
-        if path not in (None, "-"):
-            check_writable(path)
-    if trace is not None:
-        check_trace_path(trace)
     some = o.parse_devices(ranks) if ranks else None
     status = 0
-    if timelines.is_script(kernel):
-        forced = o.forced_settings(
-            platform, overrides, place, seed or None, skew, fences, slow, poison, check, timing_only
-        )
-        redirected = contextlib.redirect_stdout(sys.stderr)
-        with redirected:
+    if saved(kernel):
+        workload = {
+            "-d": devices != "0,1,2,3", "--size": size != "64KiB", "--dtype": dtype != "fp32", "--cores": cores,
+            "--algorithms": algorithms != "mesh,two_phase",
+        }  # fmt: skip
+        for flag in (*(flag for flag, given in workload.items() if given), *RunConfig.flags(forced)):
+            raise ConfigError(f"{kernel} is a saved trace, which is not simulated again: leave {flag} away")
+        runs = [
+            TimelineRun(record, result, name) for name, record, result in load_runs([kernel, *(args or ())])
+        ]
+        title = kernel
+    elif timelines.is_script(kernel):
+        with contextlib.redirect_stdout(sys.stderr):
             runs, status = timelines.run_program(kernel, args or [], forced)
         if not runs:
             raise ConfigError(f"{kernel} ran no compiled program: there is nothing to draw")
@@ -83,30 +80,18 @@ def command(
             raise ConfigError(f"{kernel} takes no arguments, got {args[0]!r}: only a script does")
         names = o.parse_list("--algorithms", algorithms)
         labels, nbytes = o.parse_devices(devices), parse_size(size)
-        config = o.build_config(
-            platform or "a2",
-            overrides,
-            place,
-            seed,
-            skew,
-            fences or "statement",
-            slow,
-            poison,
-            check,
-            timing_only,
-        )
+        config = RunConfig(machine="a2").with_(**forced)
         runs = timelines.run_kernels(kernel, names, nbytes, labels, dtype, cores, config)
         title = f"{title_of(kernel)} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
     window = timelines.window_of(first, last, runs)
-    shown = timelines.shown_ranks(some, runs)
-    draw_timeline(runs, output, title + timelines.zoom_text(window, shown), window, shown)
+    some = timelines.shown_ranks(some, runs)
+    draw_timeline(runs, output, title + timelines.zoom_text(window, some), window, some)
     results = [run.result for run in runs]
-    if json != "-":
+    if report.prints:
         for run in runs:
             print(f"{run.name}: {format_time(run.result.kernel_ps)} · {what_bound_it(run.result)}")
     note(f"wrote {output}")
-    if trace is not None:
-        note(f"wrote {write_trace(trace, [(run.name, run.trace, run.result) for run in runs])}")
-    if json is not None:
-        print_report(json, "timeline", results)
-    return status or int(failed(results, fail_on))
+    for run in runs:
+        report.add(run.name, run.trace, run.result)
+    report.write("timeline", results)
+    return status or int(report.failed(results))

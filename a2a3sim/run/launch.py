@@ -104,7 +104,14 @@ class Launch:
         fabric = settings.fabrics.take(platform, topology, settings.jitter_of_links())
         holds = Holds(settings.delays, watch).of if settings.delays or watch is not None else None
         self.machine = Machine(self.engine, platform, fabric, settings.seed, settings.fences, slow, holds)
-        self.trace = Trace(fences=settings.fences, skew_ps=settings.skew_ps, atomic_ps=platform.signal.atomic)
+        self.trace = Trace(
+            fences=settings.fences,
+            skew_ps=settings.skew_ps,
+            atomic_ps=platform.signal.atomic,
+            kept=self.residence.persistent and not self.residence.reset,
+            set_writes_line=platform.align.line is not None,
+            granule=platform.align.row,
+        )
         self.machine.only_polls = self._only_polls
         self.bytes = not settings.timing_only or bool(settings.keep)
         self.tasks = TaskBoard(recording.tasks, self.engine)

@@ -9,17 +9,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from operator import index
 from typing import Any
 
 from a2a3sim.config import RunConfig
-from a2a3sim.errors import ConfigError
 from a2a3sim.models.jitter import Jitter
 from a2a3sim.models.platform import Platform, load_platform
 from a2a3sim.models.topology import build_topology
-from a2a3sim.run.delays import Delay, parse_delays
+from a2a3sim.run.delays import Delay
 from a2a3sim.run.fabrics import Fabrics
-from a2a3sim.units import parse_time
 
 __all__ = ["Session", "Settings", "current_session", "resolve", "session"]
 
@@ -29,9 +26,16 @@ _ENVIRONMENT = "A2A3SIM_PLATFORM"  # for scripts that are started on their own
 _topology = lru_cache(maxsize=8)(build_topology)
 
 
+_SAME = ("seed", "fences", "launch", "timing_only", "checks", "slow", "poison", "jitter")
+
+
 @dataclass(frozen=True)
 class Settings:
-    """A run's settings, resolved: names looked up, units converted."""
+    """A run's settings, resolved: names looked up, units converted.
+
+    Attributes:
+        values: every setting by its name in `RunConfig`, as the model computes with it.
+    """
 
     platform: Platform
     overrides: dict[str, str]
@@ -47,8 +51,9 @@ class Settings:
     poison: bool
     rtol: float | None
     atol: float | None
-    jitter: Fraction = Fraction(1)
-    delays: tuple[Delay, ...] = ()
+    jitter: Fraction
+    delays: tuple[Delay, ...]
+    values: Mapping[str, Any]
     keep_trace: bool = False
     fabrics: Fabrics = field(default_factory=Fabrics, compare=False, repr=False)
 
@@ -63,10 +68,8 @@ class Settings:
     def stated(self) -> dict[str, str]:
         """What makes this machine or its schedule another than the platform's, for results."""
         said = dict(self.overrides)
-        said |= {f"slow.{rank}": f"{_decimal(factor)}x" for rank, factor in self.slow.items()}
-        if self.jitter != 1:
-            said["jitter"] = f"{_decimal(self.jitter)}x"
-        said |= {f"delay.{k}": str(delay) for k, delay in enumerate(self.delays)}
+        for setting in RunConfig.settings():
+            said |= setting.stated(self.values[setting.name])
         return said
 
 
@@ -111,35 +114,6 @@ def current_session() -> Session | None:
     return _session.get()
 
 
-def _placement(place, ranks: int, platform: Platform) -> tuple[int, ...]:
-    if place is None:
-        return tuple(range(ranks))
-    try:
-        devices = tuple(index(d) for d in place)
-    except TypeError:
-        raise ConfigError(f"place must name devices by whole numbers, got {list(place)}") from None
-    if len(devices) != ranks:
-        raise ConfigError(f"place must name one device for each of the {ranks} ranks, got {len(devices)}")
-    if len(set(devices)) != ranks or min(devices) < 0:
-        raise ConfigError(f"place must name different devices >= 0, got {list(devices)}")
-    return devices
-
-
-def _factor(value, what: str = "slow") -> Fraction:
-    """A slow-down, ``2``, ``"2x"`` or ``"1.5x"``."""
-    try:
-        factor = Fraction(value[:-1] if isinstance(value, str) and value.endswith("x") else value)
-    except (ValueError, TypeError, ArithmeticError):
-        raise ConfigError(f"{what}: a factor must look like 2x, got {value!r}") from None
-    if factor <= 0:
-        raise ConfigError(f"{what}: a factor must be positive, got {value!r}")
-    return factor
-
-
-def _decimal(factor: Fraction) -> str:
-    return f"{factor.numerator}" if factor.denominator == 1 else f"{float(factor):.6g}"
-
-
 def resolve(config: RunConfig, ranks: int) -> Settings:
     """Settings of a run with ``ranks`` ranks.
 
@@ -151,44 +125,18 @@ def resolve(config: RunConfig, ranks: int) -> Settings:
     overrides = {**config.platform_overrides, **forced.pop("platform_overrides", {})}
     if forced:
         config = config.with_(**forced)
-    name = config.machine or os.environ.get(_ENVIRONMENT) or "a2"
-    platform = load_platform(name, overrides)
-    placement = _placement(config.place, ranks, platform)
-    skew = config.skew
-    if skew is None or skew == "platform":
-        skew_ps = platform.launch.skew
-    elif isinstance(skew, int) and not isinstance(skew, bool):
-        skew_ps = skew
-        if skew < 0:
-            raise ConfigError(f"skew must be at least 0 ps, got {skew!r}")
-    elif skew == "none":
-        skew_ps = 0
-    else:
-        skew_ps = parse_time(skew)
-    slow = {}
-    for rank, factor in config.slow.items():
-        if not 0 <= int(rank) < ranks:
-            raise ConfigError(f"slow: rank {rank} does not exist, the run has ranks 0..{ranks - 1}")
-        slow[int(rank)] = _factor(factor)
-    jitter = _factor(config.jitter, "jitter")
-    if jitter < 1:
-        raise ConfigError(f"jitter: a factor must be at least 1x, got {config.jitter!r}")
+    platform = load_platform(config.machine or os.environ.get(_ENVIRONMENT) or "a2", overrides)
+    values = {s.name: s.resolve(getattr(config, s.name), ranks, platform) for s in config.settings()}
     return Settings(
         platform=platform,
         overrides={k: str(v) for k, v in overrides.items()},
-        seed=config.seed,
-        skew_ps=skew_ps,
-        fences=config.fences,
-        launch=config.launch,
-        timing_only=config.timing_only,
-        keep=frozenset(config.keep),
-        checks=config.checks,
-        slow=slow,
-        placement=placement,
-        poison=config.poison,
+        skew_ps=values["skew"],
+        placement=values["place"],
+        delays=values["delay"],
+        keep=frozenset(values["keep"]),
         rtol=config.rtol,
         atol=config.atol,
-        jitter=jitter,
-        delays=parse_delays(config.delay, ranks),
         keep_trace=config.keep_trace,
+        values=values,
+        **{name: values[name] for name in _SAME},
     )

@@ -7,13 +7,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
+from a2a3sim.collector import collector_paused
 from a2a3sim.models.capacity import CapacityUse
 from a2a3sim.models.memory import Memory
 from a2a3sim.models.operation import UNKNOWN, Lane, Operation
 from a2a3sim.models.operation import Site as Place
+from a2a3sim.result import RunResult
+from a2a3sim.trace import packing, store
 from a2a3sim.trace.table import Table
 
 __all__ = ["DispatchRecord", "Site", "Trace", "resolve_site"]
@@ -55,6 +59,9 @@ class Trace:
         edges: pairs of (dispatch index, task) that declared tensor directions order on one rank.
         domains: the devices of each window buffer.
         builtins: sites at which built-in collectives were called.
+        kept: the windows outlive the call as they are, so that nothing joins the devices between two calls.
+        set_writes_line: a Set writes its whole 64-byte line back (the platform's word).
+        granule: bytes of which addresses and lengths of transfers should be multiples, or None.
     """
 
     lanes: list[Lane] = field(default_factory=list)
@@ -67,6 +74,9 @@ class Trace:
     edges: list[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=list)
     domains: dict[str, tuple[int, ...]] = field(default_factory=dict)
     builtins: set[Place] = field(default_factory=set)
+    kept: bool = False
+    set_writes_line: bool = True
+    granule: int | None = None
 
     _table: Table | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -82,6 +92,23 @@ class Trace:
         for lane in self.lanes:
             yield from lane.operations
 
+    def save(self, path: str | Path, result: RunResult) -> Path:
+        """Write the trace and the result of its run into one file (schema ``a2a3sim.trace/1``)."""
+        header, columns = packing.pack(self, resolve_site)
+        told = {"result": result.model_dump(mode="json"), "verdict": result.verdict}
+        return store.write(path, {**told, **header}, columns)
+
+    @classmethod
+    def load(cls, path: str | Path) -> tuple[Trace, RunResult]:
+        """A saved trace and the result of its run; memories have no bytes, sites are places.
+
+        Raises:
+            ConfigError: the file cannot be read, is no saved trace, of another version, cut or changed.
+        """
+        header, columns = store.read(path)
+        with store.reading(path), collector_paused():
+            return cls(**packing.unpack(header, columns, Site, DispatchRecord)), store.result_of(header)
+
     @staticmethod
     def place(site: Place | None) -> tuple[str, int]:
         """File and line of a (code object, instruction offset) pair."""
@@ -94,9 +121,11 @@ class Trace:
 
 
 def resolve_site(site: Place | None) -> Site:
-    """File, line and source text of a (code object, instruction offset) pair."""
+    """File, line and source text of a (code object, instruction offset) pair, or of a saved place."""
     assert site is not None, "only traces put together by hand have operations without a site"
     code, lasti = site
+    if isinstance(code, Site):
+        return code
     return _resolved(code, lasti, code.co_filename)  # code objects are equal whatever file they come from
 
 

@@ -174,7 +174,7 @@ def test_a_bare_window_is_inout_and_results_pass_through():
     assert step.parameters[1].direction == "inout"
     x, y = arrays()
     program = host.compile(x, y, config=FOUR)
-    program(x, y)
+    program(x, y, config=FOUR)
     assert np.array_equal(y, x)
     # The second kernel of each rank reads what the first wrote.
     assert set(program.last_trace.edges) == {((r, 0), (r, 1)) for r in range(4)}
