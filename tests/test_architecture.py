@@ -67,8 +67,8 @@ CLOSED = {
     "a2a3sim.language.host": ("a2a3sim.run", "a2a3sim.checks", *ABOVE),
     "a2a3sim.trace": ("a2a3sim.language", "a2a3sim.run", "a2a3sim.checks", "a2a3sim.kernels", *ABOVE),
     "a2a3sim.checks.happens_before": (
-        "a2a3sim.language", "a2a3sim.run", "a2a3sim.result", "a2a3sim.kernels", "a2a3sim.checks.mismatch",
-        "a2a3sim.checks.faults", *ABOVE,
+        "a2a3sim.language", "a2a3sim.run", "a2a3sim.trace", "a2a3sim.result", "a2a3sim.kernels",
+        "a2a3sim.checks.mismatch", "a2a3sim.checks.faults", *ABOVE,
     ),
     "a2a3sim.checks": ("a2a3sim.kernels", *ABOVE),
     "a2a3sim.run": ("a2a3sim.kernels", *ABOVE),

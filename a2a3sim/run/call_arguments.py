@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from inspect import Parameter
 from typing import Any
 
@@ -98,7 +99,7 @@ class CallArguments:
                 handle.buffer.torch = True
         return handles
 
-    def tensors(self):
+    def tensors(self) -> Iterator[tuple[Any, HostTensor]]:
         """(parameter, host tensor) of each tensor argument."""
         for parameter, handle in zip(self.entry.parameters, self.handles, strict=True):
             if isinstance(handle, HostTensor):

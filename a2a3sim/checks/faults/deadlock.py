@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import listed, plural, ranks_text
-from a2a3sim.models.operation import Operation
+from a2a3sim.language.host.recording import Dispatch
+from a2a3sim.models.operation import Cell, Operation, Signal
 from a2a3sim.result import Finding
+from a2a3sim.run.launch import Launch
 from a2a3sim.trace.kinds import kind_of
 from a2a3sim.trace.record import Trace, resolve_site
 from a2a3sim.units import format_time
 
-__all__ = ["deadlock_finding"]
+__all__ = ["Parked", "deadlock_finding"]
 
 _COMPARE = {"ge": ">=", "eq": "=="}
 _SHOWN = 4  # near misses and writers listed by name
+
+
+_Staffing: TypeAlias = dict[str, dict[int, list[int]]]  # kernel -> number of cores -> ranks
+
+
+class Parked(Protocol):
+    """What waits for ever: a kernel's context, or the host's thread of a dispatch."""
+
+    core: Any  # a2a3sim.models.core.Core, or None
+
+
+def _awaits(op: Operation) -> TypeGuard[Signal]:
+    return kind_of(op.kind).waits
 
 
 class _Cells:
@@ -23,20 +40,22 @@ class _Cells:
 
     def __init__(self, trace: Trace, world: int) -> None:
         self.world = world
-        self.notifies: dict[tuple, list[Operation]] = defaultdict(list)
-        self.waited: set[tuple] = set()
+        self.notifies: dict[Cell, list[Signal]] = defaultdict(list)
+        self.waited: set[Cell] = set()
         self.axes: dict[object, set[int]] = {}
         self.writers: dict[object, set[int]] = defaultdict(set)
         self.ranks = {lane.rank for lane in trace.lanes}  # that have begun anything
         for op in trace.operations():
+            if not isinstance(op, Signal):
+                continue
             if kind_of(op.kind).notifies:
                 self.notifies[op.cell].append(op)
                 self._learn(op)
-            elif kind_of(op.kind).waits:
+            elif _awaits(op):
                 self.waited.add(op.cell)
 
     @staticmethod
-    def index(cell) -> list[int]:
+    def index(cell: Cell) -> list[int]:
         memory, offset = cell
         index, parts = offset // 4, []
         for size in reversed(memory.cell_shape or (memory.nbytes // 4,)):
@@ -44,7 +63,7 @@ class _Cells:
             parts.append(part)
         return parts[::-1]
 
-    def _learn(self, op: Operation) -> None:
+    def _learn(self, op: Signal) -> None:
         """On which axes does the cell's index name its writer? Only axes on which all notifies agree count."""
         index = self.index(op.cell)
         agreeing = {k for k, part in enumerate(index) if part == op.lane.rank}
@@ -52,7 +71,7 @@ class _Cells:
         self.writers[buffer].add(op.lane.rank)
         self.axes[buffer] = self.axes.get(buffer, agreeing) & agreeing
 
-    def owner(self, cell) -> int | None:
+    def owner(self, cell: Cell) -> int | None:
         """The rank that, by the pattern of the other notifies, should have raised a cell."""
         axes = self.axes.get(cell[0].buffer)
         if not axes or len(self.writers[cell[0].buffer]) < 2:
@@ -60,7 +79,7 @@ class _Cells:
         owner = self.index(cell)[min(axes)]
         return owner if owner < self.world else None
 
-    def near_misses(self, wait: Operation) -> list[Operation]:
+    def near_misses(self, wait: Signal) -> list[Signal]:
         """Notifies that nobody waits for: to this rank first, then of the expected writer to other ranks."""
         buffer, rank = wait.cell[0].buffer, wait.lane.rank
         unheard = [
@@ -87,11 +106,11 @@ def _in_turn(op: Operation) -> tuple[int, int, int]:
     return (op.lane.rank, op.lane.index, op.seq)
 
 
-def deadlock_finding(launch, parked) -> tuple[Finding, str]:
+def deadlock_finding(launch: Launch, parked: Iterable[Parked]) -> tuple[Finding, str]:
     """The finding and the full report of a run in which only waiting cores are left.
 
     Args:
-        parked: what waits: objects with ``core``.
+        parked: what waits.
     """
     trace = launch.trace
     cells = _Cells(trace, launch.recording.world)
@@ -99,7 +118,7 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
         (p.core.parked_on for p in parked if p.core is not None and isinstance(p.core.parked_on, Operation)),
         key=lambda op: (op.lane.rank, op.lane.core),
     )
-    groups: dict[tuple, list[Operation]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for op in waits:
         groups[_key(op)].append(op)
     finished = {lane.rank for lane in trace.lanes if lane.end >= 0} - {op.lane.rank for op in waits}
@@ -132,17 +151,20 @@ def deadlock_finding(launch, parked) -> tuple[Finding, str]:
     return finding, "\n".join(told)
 
 
-def _paragraphs(groups, cells: _Cells, finished: set[int], quoted: bool) -> list[str]:
+def _paragraphs(
+    groups: dict[tuple[object, ...], list[Operation]], cells: _Cells, finished: set[int], quoted: bool
+) -> list[str]:
     return [_paragraph(group, cells, finished, quoted) for group in groups.values()]
 
 
-def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
+def _others(launch: Launch, waits: list[Operation], finished: set[int]) -> list[str]:
     """What became of everything that does not wait: ranks that are over, that never began, work not yet begun."""
     trace, lines = launch.trace, []
     if finished:
         lines.append(f"{ranks_text(sorted(finished))} {'has' if len(finished) == 1 else 'have'} finished")
     started = {lane.rank for lane in trace.lanes}
-    named = {task.device for task in launch.recording.tasks if getattr(task, "device", None) is not None}
+    dispatches = [task for task in launch.recording.tasks if isinstance(task, Dispatch)]
+    named = {task.device for task in dispatches}
     never = sorted(set(range(launch.recording.world)) - named)
     if never:
         lines.append(f"{ranks_text(never)} never started: the host body dispatches nothing to them")
@@ -152,8 +174,8 @@ def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
     stands = {op.lane.rank: op.lane for op in waits}
     begun = {d.index for d in trace.dispatches}
     queued: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for task in launch.recording.tasks:
-        rank = getattr(task, "device", None)
+    for task in dispatches:
+        rank = task.device
         if rank in stands and task.index not in begun:
             queued[task.function.name, stands[rank].kernel].append(rank)
     for (name, kernel), ranks in queued.items():
@@ -167,7 +189,7 @@ def _others(launch, waits: list[Operation], finished: set[int]) -> list[str]:
     return lines
 
 
-def _staffing(trace: Trace) -> dict[str, dict[int, list[int]]]:
+def _staffing(trace: Trace) -> _Staffing:
     """Kernels that run on more cores of one rank than of another: number of cores -> ranks."""
     found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for lane in trace.lanes:
@@ -175,16 +197,16 @@ def _staffing(trace: Trace) -> dict[str, dict[int, list[int]]]:
     return {kernel: {n: sorted(by[n]) for n in sorted(by)} for kernel, by in found.items() if len(by) > 1}
 
 
-def _key(op: Operation) -> tuple:
+def _key(op: Operation) -> tuple[object, ...]:
     """Waits that one paragraph covers: same line, same cell index, same expectation, same value seen."""
-    if not kind_of(op.kind).waits:
+    if not _awaits(op):
         return (op.kind, op.lane.rank, op.lane.kernel)
     return (op.site, op.cell[0].buffer, op.cell[1], op.action, op.value, _value(op.cell))
 
 
-def _value(cell) -> int:
+def _value(cell: Cell) -> int:
     memory, offset = cell
-    return memory.cells()[offset >> 2]
+    return int(memory.cells()[offset >> 2])
 
 
 def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted: bool) -> str:
@@ -198,7 +220,7 @@ def _paragraph(group: list[Operation], cells: _Cells, finished: set[int], quoted
     source = f": `{place.source}`" if quoted else ""
     ranks = ranks_text(sorted({op.lane.rank for op in group}))
     verb = "waits" if len({op.lane.rank for op in group}) == 1 else "wait"
-    if not kind_of(first.kind).waits:
+    if not _awaits(first):
         blocks = listed(sorted(op.lane.block for op in group))
         return (
             f"{ranks}: block {blocks} of {first.lane.kernel} stands at {first.kind}, {place.file}:{place.line}{source}; "
@@ -237,7 +259,7 @@ def _at(op: Operation) -> str:
     return f"{place.file}:{place.line}"
 
 
-def _absent(owner: int, wait: Operation, cells: _Cells, finished: set[int]) -> str:
+def _absent(owner: int, wait: Signal, cells: _Cells, finished: set[int]) -> str:
     """What became of the rank that should have raised the cell."""
     others = [
         op
@@ -260,7 +282,7 @@ def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
     """Ranks that wait for each other in a circle, by who should raise whose cell."""
     needs: dict[int, int] = {}
     for op in waits:
-        if kind_of(op.kind).waits:
+        if _awaits(op):
             owner = cells.owner(op.cell)
             if owner is None:
                 writers = {n.lane.rank for n in cells.notifies.get(op.cell, [])}
@@ -277,9 +299,9 @@ def _cycle(waits: list[Operation], cells: _Cells) -> list[int] | None:
     return None
 
 
-def _fix(waits: list[Operation], cells: _Cells, finished: set[int], staffing: dict) -> str:
+def _fix(waits: list[Operation], cells: _Cells, finished: set[int], staffing: _Staffing) -> str:
     for op in waits:
-        if not kind_of(op.kind).waits:
+        if not _awaits(op):
             return "let every block of the kernel reach the barrier, or launch as many blocks as come there"
         if op.lane.kernel in staffing:
             return f"run {op.lane.kernel} on as many cores on every rank"

@@ -48,6 +48,7 @@ def failure_findings(errors: Sequence[A2A3Error]) -> list[Finding]:
 def _finding(error: A2A3Error) -> Finding:
     """Kind, place and message of an error; ``program`` where it is the program's own exception or misuse."""
     message = str(error.args[0]) if error.args else str(error)
+    where: FindingSite | None
     if error.site is not None:
         place = resolve_site(error.site)
         rank = error.lane.rank

@@ -30,7 +30,7 @@ def noted_findings(notes: Iterable[Note], raced: Iterable[str] = ()) -> list[Fin
         raced: names of memory objects with races: which values these had is for the races to tell.
     """
     raced = set(raced)
-    groups: dict[tuple[object, ...], list[Note]] = {}
+    groups: dict[tuple[str, object], list[Note]] = {}
     for note in notes:
         if note.kind == "undefined" and any(name in note.message for name in raced):
             continue

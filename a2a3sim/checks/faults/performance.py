@@ -8,17 +8,19 @@ microseconds are mostly latency, whatever one does.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import cast
 
 from a2a3sim.checks.sites import site_of
 from a2a3sim.checks.wording import plural, ranks_text
 from a2a3sim.models.capacity import PS
-from a2a3sim.models.operation import UNKNOWN, Lane, Operation
+from a2a3sim.models.operation import UNKNOWN, Lane, Move, Operation, Site
 from a2a3sim.result import Finding
 from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import unions
 from a2a3sim.trace.kinds import ends, kind_of, remote, took
 from a2a3sim.trace.measures import run_span
-from a2a3sim.trace.record import resolve_site
+from a2a3sim.trace.record import Trace, resolve_site
 from a2a3sim.units import format_size, format_time
 
 __all__ = ["performance_notes"]
@@ -32,7 +34,7 @@ _RUN = 8  # moves in a row that could be one
 _ROUNDS = 3  # notifies over an edge that carries no data
 
 
-def performance_notes(trace) -> list[Finding]:
+def performance_notes(trace: Trace) -> list[Finding]:
     """The notes on a run that came to its end."""
     lanes = [lane for lane in trace.lanes if lane.start != UNKNOWN and lane.end != UNKNOWN]
     if not lanes:
@@ -47,26 +49,26 @@ def performance_notes(trace) -> list[Finding]:
 class _Run:
     """What the notes look at, gathered in one pass."""
 
-    def __init__(self, lanes, kernel_ps: int) -> None:
+    def __init__(self, lanes: list[Lane], kernel_ps: int) -> None:
         self.kernel_ps = kernel_ps
         self.ranks = sorted({lane.rank for lane in lanes})
         self.lanes = lanes
         # barriers before it -> first run of each core behind that barrier
-        self.starts: dict[int, list[list[Operation]]] = defaultdict(list)
-        self.runs: list[list[Operation]] = []  # of moves between one core and one peer, nothing in between
-        self.signals: Counter = Counter()  # (from, to) -> notifies
-        self.data: Counter = Counter()  # (from, to) -> bytes
-        self.waited: Counter = Counter()  # site -> ps
+        self.starts: dict[int, list[list[Move]]] = defaultdict(list)
+        self.runs: list[list[Move]] = []  # of moves between one core and one peer, nothing in between
+        self.signals: Counter[tuple[int, int]] = Counter()  # (from, to) -> notifies
+        self.data: Counter[tuple[int, int]] = Counter()  # (from, to) -> bytes
+        self.waited: Counter[Site | None] = Counter()  # site -> ps
         self.busy = 0  # ps of all lanes
         self.idle_fences: list[Operation] = []
         self.fences = 0
-        started: set[tuple] = set()
+        started: set[tuple[int, Lane]] = set()
         for lane in lanes:
             self.busy += lane.end - lane.start
             self._enter(lane, started)
 
-    def _enter(self, lane: Lane, started: set[tuple]) -> None:
-        current: list[Operation] = []
+    def _enter(self, lane: Lane, started: set[tuple[int, Lane]]) -> None:
+        current: list[Move] = []
         accessed = True
         for phase, op in numbered(lane):
             kind = kind_of(op.kind)
@@ -86,11 +88,9 @@ class _Run:
                 accessed = True
                 if remote(op):
                     self.data[ends(op)] += op.nbytes
-                    current = self._add(op, phase, current, started)
+                    current = self._add(cast(Move, op), phase, current, started)
 
-    def _add(
-        self, op: Operation, phase: int, current: list[Operation], started: set[tuple]
-    ) -> list[Operation]:
+    def _add(self, op: Move, phase: int, current: list[Move], started: set[tuple[int, Lane]]) -> list[Move]:
         """The run of moves that goes on with a remote move, or begins with it."""
         if current:
             last = current[-1]
@@ -111,8 +111,8 @@ class _Run:
         return f"{100 * time / self.kernel_ps:.0f} % of the run"
 
 
-def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding:
-    places: dict[tuple, Operation] = {}
+def _note(subtype: str, ops: Sequence[Operation], message: str, fix: str) -> Finding:
+    places: dict[Site | None, Operation] = {}
     for op in ops:
         places.setdefault(op.site, op)
     sites = [site_of(op, op.start) for op in list(places.values())[:4]]
@@ -125,15 +125,16 @@ def _note(subtype: str, ops: list[Operation], message: str, fix: str) -> Finding
 
 def _incast(run: _Run) -> Finding | None:
     """All ranks turn to the same peer first, and its port is shared out among them."""
-    worst, found = 0, None
+    worst = 0
+    found: tuple[int, dict[int, list[list[Move]]], list[list[Move]]] | None = None
     for starts in run.starts.values():
-        first: dict[int, list[list[Operation]]] = defaultdict(list)  # rank -> first run of each of its cores
+        first: dict[int, list[list[Move]]] = defaultdict(list)  # rank -> first run of each of its cores
         for ops in starts:
             first[ops[0].lane.rank].append(ops)
         peers = {rank: {ops[0].peer for ops in runs} for rank, runs in first.items()}
         agreed = Counter(next(iter(p)) for p in peers.values() if len(p) == 1)
         target, count = agreed.most_common(1)[0] if agreed else (None, 0)
-        if count < 3 or count < len(run.ranks) - 1:
+        if target is None or count < 3 or count < len(run.ranks) - 1:
             continue
         crowd = {rank: runs for rank, runs in first.items() if peers[rank] == {target}}
         late = max(crowd.values(), key=lambda runs: _moving(runs) - _alone(runs))
@@ -157,21 +158,21 @@ def _incast(run: _Run) -> Finding | None:
     )
 
 
-def _moving(runs: list[list[Operation]]) -> int:
+def _moving(runs: list[list[Move]]) -> int:
     """From the first byte to the last of one rank's first runs of moves."""
     flows = [op.flow for ops in runs for op in ops if op.flow is not None]
     return max(f.finish for f in flows) - min(f.start for f in flows) if flows else 0
 
 
-def _alone(runs: list[list[Operation]]) -> int:
+def _alone(runs: list[list[Move]]) -> int:
     """What that would take if no other rank used the path: bytes at the rate of its narrowest part, or of one core."""
     moves = [op for ops in runs for op in ops if op.path is not None and op.path.route is not None]
     if not moves:
         return 0
     rates = [use[0].rate / use[1] for use in moves[0].path.uses]
     shared = sum(op.nbytes for op in moves) * PS / min(rates) if rates else 0
-    each = max(sum(op.path.route.free_ps(op.nbytes) + _latency(op) for op in ops[1:]) for ops in runs)
-    first = max(ops[0].path.route.free_ps(ops[0].nbytes) for ops in runs)
+    each = max(sum(_free_ps(op, op.nbytes) + _latency(op) for op in ops[1:]) for ops in runs)
+    first = max(_free_ps(ops[0], ops[0].nbytes) for ops in runs)
     return round(max(shared, each + first))
 
 
@@ -180,9 +181,9 @@ def _small_moves(run: _Run) -> Finding | None:
     small = [ops for ops in run.runs if len(ops) >= _RUN and _mean(ops) * 4 <= _break_even(ops[0])]
     if not small:
         return None
-    waste: Counter = Counter()
+    waste: Counter[Lane] = Counter()
     for ops in small:
-        ideal = _latency(ops[0]) + ops[0].path.route.free_ps(sum(op.nbytes for op in ops))
+        ideal = _latency(ops[0]) + _free_ps(ops[0], sum(op.nbytes for op in ops))
         waste[ops[0].lane] += max(0, _under_way(ops) - ideal)
     lost = max(waste.values())
     if not run.matters(lost):
@@ -202,28 +203,35 @@ def _small_moves(run: _Run) -> Finding | None:
     )
 
 
-def _under_way(ops: list[Operation]) -> int:
+def _under_way(ops: list[Move]) -> int:
     """Time with at least one of a run's moves on its way."""
     return sum(end - start for start, end, _ in unions((op.start, op.end, op) for op in ops))
 
 
-def _mean(ops: list[Operation]) -> float:
+def _mean(ops: list[Move]) -> float:
     return sum(op.nbytes for op in ops) / len(ops)
 
 
-def _latency(op: Operation) -> int:
+def _free_ps(op: Move, nbytes: int) -> int:
+    """What bytes take on a move's path if nobody shares it."""
+    route = op.path.route
+    assert route is not None, "it limits the transfer"
+    return route.free_ps(nbytes)
+
+
+def _latency(op: Move) -> int:
     return op.path.head + op.path.tail + op.path.ack
 
 
-def _break_even(op: Operation) -> int:
+def _break_even(op: Move) -> int:
     """Bytes that take as long on the free path as its latencies do; 0 if nothing limits it."""
     route = op.path.route if op.path is not None else None
     return 0 if route is None else int(_latency(op) / route.pace)
 
 
-def _percent(ops: list[Operation]) -> str:
+def _percent(ops: list[Move]) -> str:
     latency = _latency(ops[0])
-    return f"{100 * latency / (latency + ops[0].path.route.free_ps(round(_mean(ops)))):.0f} %"
+    return f"{100 * latency / (latency + _free_ps(ops[0], round(_mean(ops)))):.0f} %"
 
 
 def _idle_edges(run: _Run) -> Finding | None:

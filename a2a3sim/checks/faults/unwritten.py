@@ -6,6 +6,7 @@ import numpy as np
 
 from a2a3sim.checks.extent import Extent
 from a2a3sim.checks.wording import plural
+from a2a3sim.language.host.recording import Dispatch
 from a2a3sim.language.host_handles import HostTensor
 from a2a3sim.result import Finding, FindingSite
 from a2a3sim.run.call_arguments import CallArguments
@@ -74,11 +75,10 @@ def _parts(launch: Launch, handle: HostTensor) -> tuple[dict[int, str], list[Fin
     parts: dict[int, str] = {}
     sites: dict[tuple[str, int], FindingSite] = {}
     for task in launch.recording.tasks:
-        for arg in getattr(task, "args", ()):
-            if (
-                not (isinstance(arg, HostTensor) and arg.buffer is handle.buffer)
-                or getattr(task, "device", None) is None
-            ):
+        if not isinstance(task, Dispatch):
+            continue
+        for arg in task.args:
+            if not isinstance(arg, HostTensor) or arg.buffer is not handle.buffer:
                 continue
             part = arg.layout
             flags = np.ndarray(

@@ -55,7 +55,7 @@ class _Maker:
 
     def __init__(self, result: Result, sources: Sequence[Slice], name: str) -> None:
         self.result = result
-        self.column = {s.rank: k for k, s in enumerate(sources) if s.name == name}
+        self.column = {s.rank: k for k, s in enumerate(sources) if s.name == name and s.rank is not None}
         self.sources = len(sources)
         self.needed = [s for s in sources if s.name == name]
         self.name = name
@@ -156,7 +156,7 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
         among: which elements are asked, [rank, element].
     """
     p = len(result.ranks)
-    place = {r: k for k, r in enumerate(result.ranks)}
+    place: dict[int | None, int] = {r: k for k, r in enumerate(result.ranks)}
     if not among.any() or any(s.rank not in place or s.size != result.size for s in sources):
         return None
     # Columns by (tensor, distance of ranks): what an element looks like from its own rank.
@@ -182,7 +182,7 @@ def usual(result: Result, sources: Sequence[Slice], among: np.ndarray) -> Law | 
     back = np.argsort(order, axis=1)[:, None, :]
     law_counts, law_index = np.take_along_axis(wanted, back, axis=2), np.take_along_axis(where, back, axis=2)
     sizes = np.array([s.size for s in sources])
-    holds: np.ndarray = ((law_index < sizes) & (law_index >= NONE)).all(axis=2)
+    holds: np.ndarray = np.all((law_index < sizes) & (law_index >= NONE), axis=2)
     return Law("", _described(counts[q, e], names, p), law_counts, law_index.astype(np.int32), holds)
 
 
@@ -221,5 +221,9 @@ def hashed(counts: np.ndarray, index: np.ndarray) -> np.ndarray:
     scaled = np.rint(counts * 1024.0).astype(np.int64).view(np.uint64)
     where = np.where(counts != 0, index, NONE).astype(np.int64).view(np.uint64)
     with np.errstate(all="ignore"):
-        number: np.ndarray = (scaled * one).sum(axis=-1, dtype=np.uint64)
-        return number ^ (where * other).sum(axis=-1, dtype=np.uint64)
+        left, right = (
+            (scaled * one).sum(axis=-1, dtype=np.uint64),
+            (where * other).sum(axis=-1, dtype=np.uint64),
+        )
+        number: np.ndarray = left ^ right
+        return number

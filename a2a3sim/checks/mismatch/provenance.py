@@ -293,7 +293,8 @@ class _Probe:
         generator = np.random.Generator(np.random.Philox(5))
         one, other = ([generator.integers(0, 1 << room, s.size) for s in self.sources] for _ in range(2))
         got = self.run(one)
-        more = both = None
+        more: dict[str, np.ndarray] = {}
+        both: dict[str, np.ndarray] = {}
         for c in found.values():
             sizes = np.array([s.size for s in self.sources])
             c.index[(c.index >= sizes) | (c.index < MIXED)] = MIXED
@@ -304,7 +305,7 @@ class _Probe:
             c.index[missed[:, None] & (np.abs(c.counts) > 1.5)] = MIXED
             mixed = (c.index == MIXED).any(axis=1) & c.known
             if mixed.any():
-                if both is None:
+                if not both:
                     more, both = self.run(other), self.run([a + b for a, b in zip(one, other, strict=True)])
                 predicted[mixed] = (both[c.name] - more[c.name] + c.constant)[mixed]
             c.known &= np.abs(got[c.name] - predicted) <= slack
