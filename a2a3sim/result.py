@@ -14,15 +14,8 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    WrapSerializer,
-    WrapValidator,
-    model_serializer,
-)
+    BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapSerializer, WrapValidator, model_serializer,
+)  # fmt: skip
 
 from a2a3sim.errors import ConfigError
 
