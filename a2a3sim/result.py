@@ -14,31 +14,22 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapSerializer, WrapValidator, model_serializer,
-)  # fmt: skip
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WrapSerializer,
+    WrapValidator,
+    model_serializer,
+)
 
 from a2a3sim.errors import ConfigError
 
 __all__ = [
-    "REPORT_SCHEMA",
-    "RUN_SCHEMA",
-    "Cost",
-    "Dispatch",
-    "Finding",
-    "FindingSite",
-    "LinkUse",
-    "Numerics",
-    "PairTraffic",
-    "PathSegment",
-    "Phase",
-    "PipeBusy",
-    "RankUse",
-    "Report",
-    "Rows",
-    "RunResult",
-    "Witness",
-    "simulator_version",
-]
+    "REPORT_SCHEMA", "RUN_SCHEMA", "Cost", "Dispatch", "Finding", "FindingSite", "LinkUse", "Numerics", "PairTraffic",
+    "PathSegment", "Phase", "PipeBusy", "RankUse", "Report", "Rows", "RunResult", "Witness", "simulator_version",
+]  # fmt: skip
 
 RUN_SCHEMA = "a2a3sim.run/1"
 REPORT_SCHEMA = "a2a3sim.report/1"
