@@ -18,7 +18,7 @@ from a2a3sim.reports import (
 )
 
 __all__ = [
-    "Frame",
+    "PlotFrame",
     "algorithm_handles",
     "frame",
     "log_ticks",
@@ -34,7 +34,7 @@ _GAP_X, _GAP_Y = 0.75, 0.85
 _LEGEND_ROW = 0.2
 
 
-class Frame:
+class PlotFrame:
     """A grid of panels under a title, with room for a legend at the bottom."""
 
     def __init__(self, figure, rows, columns, panel, legend_rows, right) -> None:
@@ -84,7 +84,7 @@ def _columns(handles: int, width: float) -> int:
 def frame(
     path: Path, title: str, head: str, rows: int, columns: int, panel, handles: int = 0, right: float = _RIGHT
 ):
-    """Draw into a `Frame`; the file is written when the block ends.
+    """Draw into a `PlotFrame`; the file is written when the block ends.
 
     Args:
         panel: (width, height) of one panel in inches.
@@ -100,7 +100,7 @@ def frame(
     with drawing(width, height) as figure:
         figure.text(0.12 / width, 1 - 0.2 / height, title, fontsize=11, weight="bold", va="center")
         figure.text(0.12 / width, 1 - 0.4 / height, head, fontsize=7, color="#555555", va="center")
-        yield Frame(figure, rows, columns, panel, legend_rows, right)
+        yield PlotFrame(figure, rows, columns, panel, legend_rows, right)
         save(figure, path)
 
 

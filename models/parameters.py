@@ -31,8 +31,10 @@ from a2a3sim.models.quantities import (
 )  # fmt: skip
 
 __all__ = [
-    "Align", "Atomic", "Between", "Core", "Cost", "Efficiency", "Hbm", "Kernel", "Launch", "Link", "Pipe",
-    "Planes", "Port", "PortOf", "Section", "Signal", "Sio", "Spread", "TopologyKind", "Ub", "Vector",
+    "AlignSection", "AtomicSection", "BetweenSection", "CoreSection", "CostSection", "EfficiencySection",
+    "HbmSection", "KernelSection", "LaunchSection", "LinkSection", "PipeSection", "Planes", "PortOfSection",
+    "PortSection", "Section", "SignalSection", "SioSection", "Spread", "TopologySection", "UbSection",
+    "VectorSection",
 ]  # fmt: skip
 
 Kind = Literal["full_mesh", "ring", "switch", "paired_switch"]
@@ -44,7 +46,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-class TopologyKind(Section):
+class TopologySection(Section):
     kind: Annotated[Kind, Unit("choice", str)] = Field(
         description="full_mesh: a link for every ordered pair; ring: links to both neighbours; switch: "
         "links to and from a switch; paired_switch: a switch, and an SIO between devices 2i and 2i+1"
@@ -53,7 +55,7 @@ class TopologyKind(Section):
     switch: Word = Field(description="name of the switch in link names (unused without one)")
 
 
-class Core(Section):
+class CoreSection(Section):
     clock: Clock = Field(description="clock of a core; costs in cycles are converted with it")
     count: Number = Field(description="vector cores (AIV) of a device")
     issue: Cycles = Field(description="time of the scalar pipe to issue one operation to its pipe")
@@ -63,7 +65,7 @@ class Core(Section):
     )
 
 
-class Ub(Section):
+class UbSection(Section):
     size: Room = Field(description="unified buffer of a core")
     reserved: Bytes = Field(description="part of it that the compiler keeps for itself")
 
@@ -73,7 +75,7 @@ class Ub(Section):
         return None if self.size is None else self.size - self.reserved
 
 
-class Pipe(Section):
+class PipeSection(Section):
     moves_in_flight: Number = Field(description="moves of one MTE pipe that may be in flight at a time")
     rate: Rate = Field(
         description="what one MTE pipe can carry ('B/cycle' counts core cycles); bounds a flow"
@@ -81,14 +83,14 @@ class Pipe(Section):
     queue: Number = Field(description="operations a pipe's queue holds before the scalar pipe has to wait")
 
 
-class Cost(Section):
-    """One entry of the vector cost table; a missing half falls back (``Vector.cost``)."""
+class CostSection(Section):
+    """One entry of the vector cost table; a missing half falls back (`VectorSection`'s ``cost``)."""
 
     startup: SomeCycles = Field(default=None, description="fixed part of the instruction's cost")
     slope: SomeCycles = Field(default=None, description="cost of each repeat of the instruction")
 
 
-class Vector(Section):
+class VectorSection(Section):
     """Costs of the vector pipe: start-up + slope x repeats."""
 
     repeat: Size = Field(description="bytes that one repeat of a vector instruction covers")
@@ -96,7 +98,7 @@ class Vector(Section):
     emulated: Dtypes = Field(
         description="element types it only converts: operands are cast to fp32, the result back"
     )
-    table: dict[str, dict[str, Cost]]
+    table: dict[str, dict[str, CostSection]]
 
     def supports(self, dtype: str) -> bool:
         """Whether arithmetic on ``dtype`` exists, natively or through fp32."""
@@ -114,7 +116,7 @@ class Vector(Section):
             casts = INSTRUCTIONS.get(instr, 2) + 1
             cast, body = self.cost("cast", "fp32"), self.cost(instr, "fp32")
             wider = Fraction(DTYPES["fp32"], DTYPES[dtype])  # fp32 repeats for one of the narrow type
-            rest = Cost(startup=casts * cast[0] + body[0], slope=wider * (casts * cast[1] + body[1]))
+            rest = CostSection(startup=casts * cast[0] + body[0], slope=wider * (casts * cast[1] + body[1]))
             entries = [row.get(dtype), rest]
         else:
             entries = [row.get(dtype), row.get("default"), self.table["default"]["default"]]
@@ -128,7 +130,7 @@ class Vector(Section):
         return startup + slope * -(-nbytes // self.repeat)
 
 
-class Hbm(Section):
+class HbmSection(Section):
     size: Room = Field(description="device memory (HBM) of one device")
     bandwidth: Rate = Field(description="what all accesses to one device's memory share, local and remote")
     latency: Time = Field(
@@ -136,47 +138,47 @@ class Hbm(Section):
     )
 
 
-class Between(Section):
+class BetweenSection(Section):
     """What is special about one link."""
 
     bandwidth: Rate = Field(default=None, description="bandwidth of this link alone")
     latency: SomeTime = Field(default=None, description="latency of this link alone")
 
 
-class Link(Section):
+class LinkSection(Section):
     bandwidth: Rate = Field(
         description="bandwidth of one link in one direction (with a switch: of one plane)"
     )
     latency: Time = Field(description="one-way latency of one link (a path through a switch crosses two)")
-    between: dict[str, Between]
+    between: dict[str, BetweenSection]
 
 
-class PortOf(Section):
+class PortOfSection(Section):
     """What is special about the port of one device."""
 
     egress: Rate = Field(default=None, description="what this device can send to the fabric")
     ingress: Rate = Field(default=None, description="what this device can take from the fabric")
 
 
-class Port(Section):
+class PortSection(Section):
     egress: Rate = Field(description="what one device can send to the fabric over all its links together")
     ingress: Rate = Field(description="what one device can take from the fabric over all its links together")
-    of: dict[str, PortOf]
+    of: dict[str, PortOfSection]
 
 
-class Sio(Section):
+class SioSection(Section):
     bandwidth: Rate = Field(description="payload between the two dies of a package, in one direction")
     latency: Time = Field(description="one-way latency between the two dies of a package")
 
 
-class Efficiency(Section):
+class EfficiencySection(Section):
     read: Share = Field(description="payload of a remote read as a share of the fabric capacity it occupies")
     write: Share = Field(
         description="payload of a remote write as a share of the fabric capacity it occupies"
     )
 
 
-class Signal(Section):
+class SignalSection(Section):
     atomic: Time = Field(description="time in which a device's signal memory applies one update of a line")
     poll: Time = Field(
         description="interval at which a wait looks at its cell (0: it sees an update at once)"
@@ -185,16 +187,16 @@ class Signal(Section):
     issue: Cycles = Field(description="time of the scalar pipe to issue one notify")
 
 
-class Align(Section):
+class AlignSection(Section):
     row: Rule = Field(description="the allocated row of a tile must be a multiple of it; transfers should be")
     line: Rule = Field(description="cache line that a Set or a scalar store writes back whole")
 
 
-class Atomic(Section):
+class AtomicSection(Section):
     dtypes: Dtypes = Field(description="element types that a store to global memory can add, local or remote")
 
 
-class Launch(Section):
+class LaunchSection(Section):
     skew: Time = Field(description="width of the interval in which the ranks of a launch start")
     device: Time = Field(description="start of a kernel on a device, without its cores")
     device_per_core: Time = Field(description="additional start-up for each core of the kernel")
@@ -204,7 +206,7 @@ class Launch(Section):
     )
 
 
-class Kernel(Section):
+class KernelSection(Section):
     cores: Count = Field(description="cores that the built-in kernels use if not told otherwise")
     tile: Room = Field(description="largest tile of the built-in kernels ('unlimited': one tile a slice)")
 

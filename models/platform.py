@@ -16,17 +16,17 @@ from pydantic.fields import FieldInfo
 
 from a2a3sim.errors import ConfigError
 from a2a3sim.models import parameters as p
-from a2a3sim.models.platform_file import Entry, check_key, nest, read_platform, shipped
+from a2a3sim.models.platform_file import WrittenValue, check_key, nest, read_platform, shipped
 from a2a3sim.models.quantities import Unit
 from a2a3sim.models.shape import check_overrides
 from a2a3sim.units import nearest, parse_frequency
 
-__all__ = ["Parameter", "Platform", "fitting_platforms", "list_platforms", "load_platform"]
+__all__ = ["ParameterRow", "Platform", "fitting_platforms", "list_platforms", "load_platform"]
 
 OVERRIDE = "override"
 
 
-class Parameter(NamedTuple):
+class ParameterRow(NamedTuple):
     """One parameter of a machine as shown to people."""
 
     key: str
@@ -41,25 +41,25 @@ class Platform(p.Section):
 
     name: str
     title: str
-    topology: p.TopologyKind
-    core: p.Core
-    ub: p.Ub
-    pipe: p.Pipe
-    vector: p.Vector
-    hbm: p.Hbm
-    link: p.Link
-    port: p.Port
-    sio: p.Sio
+    topology: p.TopologySection
+    core: p.CoreSection
+    ub: p.UbSection
+    pipe: p.PipeSection
+    vector: p.VectorSection
+    hbm: p.HbmSection
+    link: p.LinkSection
+    port: p.PortSection
+    sio: p.SioSection
     planes: p.Planes
     spread: p.Spread
-    efficiency: p.Efficiency
-    signal: p.Signal
-    align: p.Align
-    atomic: p.Atomic
-    launch: p.Launch
-    kernel: p.Kernel
+    efficiency: p.EfficiencySection
+    signal: p.SignalSection
+    align: p.AlignSection
+    atomic: p.AtomicSection
+    launch: p.LaunchSection
+    kernel: p.KernelSection
 
-    _written: dict[str, Entry] = PrivateAttr(default_factory=dict)  # texts and sources by key
+    _written: dict[str, WrittenValue] = PrivateAttr(default_factory=dict)  # texts and sources by key
     _hash: str = PrivateAttr("")
 
     @property
@@ -76,15 +76,15 @@ class Platform(p.Section):
     def __hash__(self) -> int:
         return hash((self.name, self.hash))
 
-    def parameters(self) -> Iterator[Parameter]:
+    def parameters(self) -> Iterator[ParameterRow]:
         """Every parameter in the order of the schema, then per-link, per-port and per-instruction ones."""
         for key, value, field in _leaves(self):
             unit = next(part for part in field.metadata if isinstance(part, Unit))
-            entry = self._written.get(key, Entry("", ""))
+            entry = self._written.get(key, WrittenValue("", ""))
             text = _none_word(key) if value is None else unit.write(value)
             if entry.value.endswith("/cycle"):
                 text += f" ({entry.value})"
-            yield Parameter(key, text, unit.symbol, field.description or "", entry.source)
+            yield ParameterRow(key, text, unit.symbol, field.description or "", entry.source)
 
     def values(self) -> dict[str, Any]:
         """Every resolved value by its dotted key, in the unit that ``parameters`` names."""
@@ -100,7 +100,7 @@ class Platform(p.Section):
             )
         if (
             not {"startup", "slope"}
-            <= self.vector.table.get("default", {}).get("default", p.Cost()).model_fields_set
+            <= self.vector.table.get("default", {}).get("default", p.CostSection()).model_fields_set
         ):
             raise ConfigError(
                 "vector.default.default must have startup and slope: other costs fall back on them"
@@ -137,7 +137,7 @@ def load_platform(name_or_path: str | Path = "a2", overrides: Mapping[str, str] 
         check_key(key, known, f"platform {file.name}")
         if not isinstance(value, str):
             raise ConfigError(f"value of {key} must be a text with its unit, got {value!r}")
-        entries[key] = Entry(value, OVERRIDE)
+        entries[key] = WrittenValue(value, OVERRIDE)
     missing = [key for key in known if key not in entries]
     if missing:
         raise ConfigError(
@@ -194,7 +194,8 @@ def _leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, Fiel
         elif isinstance(value, dict):
             yield from _tabled(value, prefix)
         elif any(isinstance(part, Unit) for part in field.metadata) and (
-            not isinstance(model, p.Cost | p.Between | p.PortOf) or name in model.model_fields_set
+            not isinstance(model, p.CostSection | p.BetweenSection | p.PortOfSection)
+            or name in model.model_fields_set
         ):
             yield f"{prefix}{name}", value, field
 
@@ -224,7 +225,7 @@ def _static_keys() -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _check_used(name: str, entries: Mapping[str, Entry], overrides: Mapping[str, str]) -> None:
+def _check_used(name: str, entries: Mapping[str, WrittenValue], overrides: Mapping[str, str]) -> None:
     """Refuse an override that this machine's topology makes meaningless."""
     kind = entries["topology.kind"].value
     for key in overrides:

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.models.parameters import Between, Cost, PortOf
+from a2a3sim.models.parameters import BetweenSection, CostSection, PortOfSection
 from a2a3sim.models.quantities import DTYPES, INSTRUCTIONS
 from a2a3sim.units import nearest
 
-__all__ = ["Entry", "PlatformFile", "check_key", "nest", "read_platform", "shipped"]
+__all__ = ["PlatformFile", "WrittenValue", "check_key", "nest", "read_platform", "shipped"]
 
 # Ends of a link are device numbers or names of switches; 03 is not a device, or 03-5 would quietly miss 3-5.
 _LINK = re.compile(r"(0|[1-9][0-9]*|[A-Za-z_]\w*)-(0|[1-9][0-9]*|[A-Za-z_]\w*)", re.ASCII)
 _PORT = re.compile(r"0|[1-9][0-9]*")
 
 
-class Entry(NamedTuple):
+class WrittenValue(NamedTuple):
     """One parameter as written: the text of its value, and where the value comes from."""
 
     value: str
@@ -37,7 +37,7 @@ class PlatformFile(NamedTuple):
 
     name: str
     title: str
-    entries: dict[str, Entry]
+    entries: dict[str, WrittenValue]
 
 
 @lru_cache(maxsize=1)
@@ -104,7 +104,7 @@ def _parse(
     for key, value in (("title", title), ("base", base)):
         if value is not None and not isinstance(value, str):
             raise ConfigError(f"{where}: {key} must be a text, got {value!r}")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, WrittenValue] = {}
     if base is not None:
         try:
             entries |= _read(base, folder, known, chain).entries
@@ -116,7 +116,7 @@ def _parse(
     return PlatformFile(name, title, entries)
 
 
-def _flatten(table: Mapping[str, Any], where: str, prefix: str) -> Iterable[tuple[str, Entry]]:
+def _flatten(table: Mapping[str, Any], where: str, prefix: str) -> Iterable[tuple[str, WrittenValue]]:
     for name, value in table.items():
         key = prefix + name
         if not isinstance(value, dict):
@@ -125,13 +125,13 @@ def _flatten(table: Mapping[str, Any], where: str, prefix: str) -> Iterable[tupl
             yield from _flatten(value, where, key + ".")
             continue
         for part in value:
-            if part not in Entry._fields:
+            if part not in WrittenValue._fields:
                 raise ConfigError(f"{where}: {key} must have value and source only, got {part!r}")
-        for part in Entry._fields:
+        for part in WrittenValue._fields:
             text = value.get(part)
             if not isinstance(text, str) or not text.strip():
                 raise ConfigError(f"{where}: {part} of {key} must be a text in quotes, got {text!r}")
-        yield key, Entry(value["value"].strip(), value["source"].strip())
+        yield key, WrittenValue(value["value"].strip(), value["source"].strip())
 
 
 def check_key(key: str, known: Iterable[str], where: str) -> None:
@@ -164,16 +164,16 @@ def _dynamic(key: str) -> list[str]:
     parts = key.split(".")
     names = []
     if parts[0] == "link" and len(parts) > 1 and _LINK.fullmatch(parts[1]):
-        names += [f"link.{parts[1]}.{field}" for field in Between.model_fields]
+        names += [f"link.{parts[1]}.{field}" for field in BetweenSection.model_fields]
     if parts[0] == "port" and len(parts) > 1 and _PORT.fullmatch(parts[1]):
-        names += [f"port.{parts[1]}.{field}" for field in PortOf.model_fields]
+        names += [f"port.{parts[1]}.{field}" for field in PortOfSection.model_fields]
     if parts[0] == "vector":
         rows, columns = ("default", *INSTRUCTIONS), ("default", *DTYPES)
         names += [
             f"vector.{row}.{column}.{field}"
             for row in rows
             for column in columns
-            for field in Cost.model_fields
+            for field in CostSection.model_fields
         ]
     return names
 

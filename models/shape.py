@@ -18,9 +18,9 @@ class Wiring(Protocol):
     """What of a platform says how its devices are joined."""
 
     name: str
-    topology: p.TopologyKind
-    link: p.Link
-    port: p.Port
+    topology: p.TopologySection
+    link: p.LinkSection
+    port: p.PortSection
     planes: p.Planes
     spread: p.Spread
 

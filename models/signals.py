@@ -30,7 +30,7 @@ class _Core(Protocol):
     def notified(self, op: Signal) -> None: ...
 
 
-Entry: TypeAlias = tuple[Signal, _Core]  # a notify that is on its way
+InFlight: TypeAlias = tuple[Signal, _Core]  # a notify that is on its way
 
 
 def tie_key(seed: int, rank: int, core: int, sequence: int) -> int:
@@ -73,7 +73,7 @@ class Signals:
         self.line = line
         self.seed = seed
         self.applied = 0
-        self._arrivals: dict[int, list[Entry]] = {}
+        self._arrivals: dict[int, list[InFlight]] = {}
         self._lines: dict[Cell, tuple[int, Signal]] = {}
         self._waiters: dict[Memory, dict[int, list[_Waiter]]] = {}  # by memory object and offset
 
@@ -118,7 +118,7 @@ class Signals:
         else:
             batch.append((op, core))
 
-    def _order(self, entry: Entry) -> int:
+    def _order(self, entry: InFlight) -> int:
         op, _ = entry
         lane = op.lane
         return tie_key(self.seed, lane.rank, lane.core, op.seq)
@@ -153,7 +153,7 @@ class Signals:
             self._lines[line] = sent[memory.rank] = (done, op)
             self.clock.at(done, self._apply, entry, _SETTLE)
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: InFlight) -> None:
         op, core = entry
         memory, offset = op.cell
         cells = memory.cells()
@@ -220,13 +220,13 @@ class Signals:
         return False
 
 
-def _as_numbered(entry: Entry) -> tuple[int, int, int]:
+def _as_numbered(entry: InFlight) -> tuple[int, int, int]:
     op = entry[0]
     lane = op.lane
     return (lane.rank, lane.core, op.seq)
 
 
-def _program_order(batch: list[Entry]) -> list[Entry]:
+def _program_order(batch: list[InFlight]) -> list[InFlight]:
     """Notifies of one core to one rank stay in program order, whatever the hash says."""
     places: dict[tuple[int, int, int], list[int]] = {}
     for k, (op, _) in enumerate(batch):

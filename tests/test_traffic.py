@@ -5,7 +5,7 @@ import pytest
 from built_traces import info, mesh, two_phase
 
 from a2a3sim.errors import ConfigError
-from a2a3sim.reports.traffic import ALL_REDUCE_FORMS, Matrix, Point, draw_traffic, matrix_of
+from a2a3sim.reports.traffic import ALL_REDUCE_FORMS, Matrix, TrafficPoint, draw_traffic, matrix_of
 from a2a3sim.trace.measures import measure
 
 N = 1024
@@ -26,10 +26,10 @@ def results():
 def test_points_are_what_was_measured_and_lie_on_the_closed_forms():
     points = points_of(results())
     assert points == [
-        Point("mesh", 2, 1024),
-        Point("mesh", 4, 3072),
-        Point("two_phase", 2, 1024),
-        Point("two_phase", 4, 1536),
+        TrafficPoint("mesh", 2, 1024),
+        TrafficPoint("mesh", 4, 3072),
+        TrafficPoint("two_phase", 2, 1024),
+        TrafficPoint("two_phase", 4, 1536),
     ]
     forms = {form.algorithm: form for form in ALL_REDUCE_FORMS}
     assert all(forms[p.algorithm].nbytes(p.ranks, N) == p.nbytes for p in points)
@@ -53,7 +53,7 @@ def test_equal_data_give_equal_bytes(tmp_path, suffix):
 @pytest.mark.parametrize("ranks", [2, 16, 64])
 def test_matrices_of_any_size(tmp_path, ranks):
     ring = {(r, (r + 1) % ranks): 1000 * (r + 1) for r in range(ranks)}
-    points = [Point("my_ring", ranks, 1000 * ranks), Point("silent", ranks, 0)]
+    points = [TrafficPoint("my_ring", ranks, 1000 * ranks), TrafficPoint("silent", ranks, 0)]
     path = draw_traffic(
         points, [Matrix("my_ring", ranks, ring), Matrix("silent", ranks, {})], N, tmp_path / "t.png"
     )

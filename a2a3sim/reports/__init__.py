@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     )
     from a2a3sim.reports.table import PerfRow, links_line
     from a2a3sim.reports.timeline import TimelineRun, draw_timeline
-    from a2a3sim.reports.traffic import Point as TrafficPoint
-    from a2a3sim.reports.traffic import draw_traffic, matrix_of
+    from a2a3sim.reports.traffic import TrafficPoint, draw_traffic, matrix_of
 
 __all__ = [
     "ClosedForm", "PerfRow", "Story", "TimelineRun", "TrafficPoint", "algorithm_colour",

@@ -23,7 +23,7 @@ from a2a3sim.reports.style import (
 from a2a3sim.result import RunResult
 from a2a3sim.units import format_size
 
-__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "Point", "draw_traffic", "matrix_of"]
+__all__ = ["ALL_REDUCE_FORMS", "Form", "Matrix", "TrafficPoint", "draw_traffic", "matrix_of"]
 
 _TOP, _ROW = 0.6, 3.1  # inches: the title, and one row of pictures
 _LINE, _MATRIX, _SIDE = 4.6, 3.2, 2.35
@@ -47,7 +47,7 @@ ALL_REDUCE_FORMS = (
 )
 
 
-class Point(NamedTuple):
+class TrafficPoint(NamedTuple):
     """One measurement: the remote bytes of the rank that moved most."""
 
     algorithm: str
@@ -70,7 +70,7 @@ def matrix_of(result: RunResult) -> Matrix:
 
 
 def draw_traffic(
-    points: Sequence[Point],
+    points: Sequence[TrafficPoint],
     matrices: Sequence[Matrix],
     payload: int,
     path: str | Path,
@@ -119,7 +119,7 @@ def draw_traffic(
 
 
 def _draw_lines(
-    axes, points: Sequence[Point], payload: int, forms: Sequence[Form], measured_on: str = ""
+    axes, points: Sequence[TrafficPoint], payload: int, forms: Sequence[Form], measured_on: str = ""
 ) -> None:
     import numpy as np
 
