@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
-__all__ = ["check_writable", "failed", "note", "print_report", "show", "write_text"]
+__all__ = ["check_writable", "failed", "note", "print_report", "show"]
 
 _SEVERITIES = {"warning": ("error", "warning"), "error": ("error",)}
 
@@ -51,29 +50,16 @@ def check_writable(path: str | Path, directory: bool = False) -> Path:
     return path
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    path = Path(path)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
-
-
 def print_report(target: str, command: str, runs, rows=None) -> None:
     """The JSON report to a file or, for ``-``, to stdout."""
+    from a2a3sim.files import write_whole
     from a2a3sim.result import Report
 
     text = Report(command=command, runs=list(runs), rows=rows).to_json(indent=2)
     if target == "-":
         print(text)
     else:
-        write_text(target, text + "\n")
+        write_whole(target, text + "\n")
         note(f"wrote {target}")
 
 

@@ -18,8 +18,9 @@ def command(
     """List the machines, or explain one: every parameter with its unit, value and source."""
     import json as json_text
 
-    from a2a3sim.cli.output import note, write_text
+    from a2a3sim.cli.output import note
     from a2a3sim.experiments.platforms import describe, report
+    from a2a3sim.files import write_whole
 
     changes = dict(config.platform_overrides)
     if json is None:
@@ -27,5 +28,5 @@ def command(
     elif json == "-":
         print(json_text.dumps(report(name, changes), indent=2))
     else:
-        write_text(json, json_text.dumps(report(name, changes), indent=2) + "\n")
+        write_whole(json, json_text.dumps(report(name, changes), indent=2) + "\n")
         note(f"wrote {json}")

@@ -185,3 +185,10 @@ def test_steps_multiply_or_add():
     assert sizes_between(5, 900, 1) == [5]
     with pytest.raises(ConfigError, match="at most 1000 sizes"):
         sizes_between(1, 1 << 30, None, 1)
+
+
+def test_json_and_a_trace_at_once(capsys, tmp_path):
+    args = ("allreduce", "--algorithm", "mesh", "-b", "1KiB", "-e", "1KiB", "-d", "0,1", *IDEAL)
+    status, out, err = run(capsys, *args, "--json", "-", "--trace", str(tmp_path / "t.json"))
+    assert status == 0 and len(json.loads(out)["runs"]) == 1
+    assert (tmp_path / "t.json").exists() and "wrote" in err
