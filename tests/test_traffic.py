@@ -12,7 +12,7 @@ N = 1024
 
 
 def points_of(runs):
-    return [Point(run.algorithm, run.ranks, run.max_remote_bytes) for run in runs]
+    return [TrafficPoint(run.algorithm, run.ranks, run.max_remote_bytes) for run in runs]
 
 
 def results():
