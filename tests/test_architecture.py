@@ -52,7 +52,10 @@ def within(name: str, *rooms: str) -> bool:
 FACES = {
     "a2a3sim",
     *(f"a2a3sim.{room}" for room in ("checks", "kernels", "language", "models", "reports", "run", "trace")),
-    *(f"a2a3sim.{module}" for module in ("engine", "errors", "files", "ir", "pypto", "result", "units")),
+    *(
+        f"a2a3sim.{module}"
+        for module in ("engine", "errors", "files", "ir", "pypto", "result", "setting", "units")
+    ),
     "a2a3sim.language.distributed",
     "a2a3sim.language.types",
 }

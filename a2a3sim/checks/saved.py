@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a3sim.checks.faults.performance import performance_notes
+from a2a3sim.checks.faults import performance_notes
 from a2a3sim.checks.happens_before import HistoryState
 from a2a3sim.checks.run import by_severity, order_findings
 from a2a3sim.checks.verdict import verdict_on

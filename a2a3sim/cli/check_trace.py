@@ -20,7 +20,7 @@ def command(
     What follows from the order of the recorded operations is found anew. Findings that rest on values or errors
     (mismatch, deadlock, uninitialised, …) stand as the run told them.
     """
-    from a2a3sim.checks.saved import check_again, follows_others
+    from a2a3sim.checks import check_again, follows_others
     from a2a3sim.cli.accepted import noted, read_suppressions, source_files
     from a2a3sim.cli.output import check_writable, failed, note, print_report
     from a2a3sim.reports.summary import summary_lines
