@@ -108,7 +108,7 @@ def test_a_saved_trace_gives_everything_the_run_gave(case, tmp_path):
         assert (checked.findings, checked.verdict) == (result.findings, result.verdict)
         assert trace_text([("run", loaded, told)]) == trace_text([("run", trace, result)])
         assert critical_path(loaded) == critical_path(trace)
-        assert round_count(loaded.lanes) == round_count(trace.lanes)
+        assert round_count(loaded.table) == round_count(trace.table)
         assert list(story_lines(Story(told, loaded))) == list(story_lines(Story(result, trace)))
 
 
