@@ -1,29 +1,23 @@
-"""Memory that a kept run takes per operation, on top of the process.
+"""Memory that a kept run takes per operation, on top of the process, and while it runs.
 
     python benchmarks/memory.py [--ranks 64] [--algorithm two_phase]
 
-Resident memory before the call and after it, the result and the trace kept and everything else collected.
+Bytes of Python's allocator, result and trace kept and everything else collected; a process gives little of what
+it needed at most back to the system.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import os
 import tempfile
-from pathlib import Path
+import tracemalloc
 
 import numpy as np
 
 import a2a3sim.language as pl
 from a2a3sim import DistributedConfig, RunConfig, ir
 from a2a3sim.kernels import Job, find
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def compiled(algorithm: str, ranks: int):
@@ -45,18 +39,18 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=64)
     parser.add_argument("--algorithm", default="two_phase")
     options = parser.parse_args()
-    config = RunConfig(machine="ideal-switch", timing_only=True, checks=False)
+    config = RunConfig(machine="ideal-switch", timing_only=True, checks=False, keep_trace=True)
     small, x = compiled(options.algorithm, 4)
     small(x, x.copy(), config=config)  # what is loaded and built once belongs to the process
     program, x = compiled(options.algorithm, options.ranks)
     y = x.copy()
-    before = resident()
+    gc.collect()
+    tracemalloc.start()
     program(x, y, config=config)
-    kept = resident() - before
-    operations = program.last_run.cost.operations
-    print(
-        f"{operations} operations, {kept / 2**20:.1f} MiB: {kept / 1024 / operations:.3f} KiB per operation"
-    )
+    gc.collect()
+    kept, most = (size / 1024 for size in tracemalloc.get_traced_memory())
+    count = program.last_run.cost.operations
+    print(f"{count} operations, {kept / count:.3f} KiB each kept, {most / count:.3f} at most during the run")
 
 
 if __name__ == "__main__":

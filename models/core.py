@@ -61,7 +61,10 @@ class Core:
         self.costs = costs
         self.fences = fences
         self.time = lane.start = start
-        self.after: Cause = ("start", None)  # what the scalar pipe did last
+        self.after: Cause | None = (
+            "start",
+            None,
+        )  # what the scalar pipe did last; None: issued its operation
         self.kernel: Any = None  # the thread of control, for parking
         self.parked_on: Any = None
         slots = costs.moves_in_flight
@@ -105,7 +108,7 @@ class Core:
             pending.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + (costs.issue if cost is None else cost)
-        self.after = ("issue", op)
+        self.after = None
         self.running += 1
         if op.path is not None:
             self.accesses += 1
@@ -246,7 +249,7 @@ class Core:
         self.lane.operations.append(op)
         op.begun, op.after = self.time, self.after
         self.time = op.issued = self.time + cost
-        self.after = ("issue", op)
+        self.after = None
 
     def _make_room_in_queue(self, queue: list[Operation], depth: int) -> None:
         while queue and queue[0].start != UNKNOWN and queue[0].start <= self.time:
@@ -341,7 +344,7 @@ class Core:
         if self.last_time > self.time or (self.last_time == self.time and self.last is not None):
             lane.end, lane.last = self.last_time, ("pipe", self.last)
         else:
-            lane.end, lane.last = self.time, self.after
+            lane.end, lane.last = self.time, self.after or ("issue", lane.operations[-1])
         if self.clock.now < lane.end:
             self.clock.at(lane.end, self.wake)
             self.park("time")

@@ -42,6 +42,7 @@ class Lane:
         "operations",
         "phase",
         "rank",
+        "sites",
         "start",
         "task",
         "ub_peak_bytes",
@@ -75,6 +76,7 @@ class Lane:
         self.last: Cause | None = None  # (reason, operation) that determined `end`, for the critical path
         self.operations: list[Operation] = []  # in program order
         self.phase: Any = None  # the named phase that it is in
+        self.sites: dict[int, Site] = {}  # of its operations, by instruction offset; the last code object's
         self.ub_peak_bytes = UNKNOWN  # of live tiles; where UB has no limit, nobody needs it during the run
 
     def __repr__(self) -> str:
@@ -96,7 +98,7 @@ class Operation:
     Why it started when it did
         ``cause`` = (reason, operation or None) with reason one of ``start pipe operand space fence line
         signal issue dispatch``; ``after`` = (reason, operation or None): what the scalar pipe did until
-        ``begun``.
+        ``begun``, None if it issued the operation before (most do: a tuple each would be a tenth of a trace).
     Signals
         ``cell`` = (memory, byte offset); ``action`` is ``add`` or ``set`` (notify) or ``ge`` or ``eq``
         (wait); ``value`` the operand or the expected value; ``applied``/``order`` when and as which update
@@ -116,7 +118,6 @@ class Operation:
         "issued",
         "kind",
         "lane",
-        "operands",
         "pipe",
         "seq",
         "site",
@@ -125,7 +126,24 @@ class Operation:
         "work",
     )
 
+    lane: Lane
+    kind: str
+    pipe: str
+    site: Site | None
+    seq: int  # program index within the lane
+    begun: int
+    issued: int
+    start: int
+    end: int
+    cause: Cause | None
+    after: Cause | None
+    deps: tuple[Operation, ...]  # operations whose end bounds the start
+    dependents: list[Callable[[Operation], None]] | None  # callbacks once `end` is known
+    tiles: tuple[Any, ...]  # lifetimes of the UB tiles it uses, until it is known when it ends
+    work: Any  # what to do with the bytes; dropped when done
+
     # What only some kinds of operations have; their classes below make slots of them.
+    operands: tuple[Operation, ...] = ()  # producing operations
     action: str | None = None
     cell: Cell | None = None
     by: Operation | None = None
@@ -141,21 +159,6 @@ class Operation:
     reads: tuple[Access, ...] = ()
     writes: tuple[Access, ...] = ()
 
-    def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
-        self.lane = lane
-        self.kind = kind
-        self.pipe = pipe
-        self.site = site
-        self.seq = 0  # program index within the lane
-        self.begun = self.issued = self.start = self.end = UNKNOWN
-        self.operands: tuple[Operation, ...] = ()  # producing operations
-        self.deps: tuple[Operation, ...] = ()  # operations whose end bounds the start
-        self.dependents: list[Callable[[Operation], None]] | None = None  # callbacks once `end` is known
-        self.tiles: tuple[Any, ...] = ()  # lifetimes of the UB tiles it uses, until it is known when it ends
-        self.cause: Cause | None = None
-        self.after: Cause | None = None
-        self.work: Any = None  # what to do with the bytes; dropped when done
-
     @property
     def drained(self) -> int:
         """When its last byte left the core or arrived; its end, for what moves no bytes."""
@@ -170,11 +173,22 @@ class Operation:
         return f"<{self.kind} #{self.seq} {self.lane!r} {self.start}..{self.end}>"
 
 
+def _shared(lane: Lane, site: Site | None) -> Site | None:
+    """The same site as one object: a lane comes by a line over and over."""
+    if site is None:
+        return None
+    known = lane.sites.get(site[1])
+    if known is None or known[0] is not site[0]:
+        known = lane.sites[site[1]] = site
+    return known
+
+
 class Move(Operation):
     """An operation that moves bytes: MTE2, MTE3, or a scalar access."""
 
     __slots__ = (
-        "atomic", "drained", "flow", "makes", "nbytes", "path", "peer", "reads", "staged", "visible", "writes",
+        "atomic", "drained", "flow", "makes", "nbytes", "operands", "path", "peer", "reads",
+        "staged", "visible", "writes",
     )  # fmt: skip
 
     drained: int
@@ -182,11 +196,11 @@ class Move(Operation):
     path: Path
 
     def __init__(self, lane: Lane, kind: str, pipe: str, site: Site | None) -> None:
-        # As the base class does; a call to it would cost as much as the assignments.
+        # Each class by itself: a call to a common part would cost as much as the assignments.
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
-        self.site = site
+        self.site = _shared(lane, site)
         self.seq = 0
         self.begun = self.issued = self.start = self.end = UNKNOWN
         self.operands = self.deps = self.tiles = ()
@@ -205,7 +219,7 @@ class Move(Operation):
 class Vector(Operation):
     """A vector instruction."""
 
-    __slots__ = ("makes", "value")
+    __slots__ = ("makes", "operands", "value")
 
     value: int
 
@@ -213,7 +227,7 @@ class Vector(Operation):
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
-        self.site = site
+        self.site = _shared(lane, site)
         self.seq = 0
         self.begun = self.issued = self.start = self.end = UNKNOWN
         self.operands = self.deps = self.tiles = ()
@@ -235,10 +249,10 @@ class Signal(Operation):
         self.lane = lane
         self.kind = kind
         self.pipe = pipe
-        self.site = site
+        self.site = _shared(lane, site)
         self.seq = 0
         self.begun = self.issued = self.start = self.end = UNKNOWN
-        self.operands = self.deps = self.tiles = ()
+        self.deps = self.tiles = ()
         self.dependents = self.cause = self.after = self.work = None
         self.seen = self.by = self.peer = None
         self.cell = self.action = self.value = None  # type: ignore[assignment]  # see above

@@ -168,6 +168,7 @@ class MovePipe:
 
     def _arrived(self, flow: Flow) -> None:
         op = flow.owner
+        del flow.done, flow.owner, flow.left, flow.since, flow.tag  # a trace keeps flows, but no core
         self._moving.remove(op)
         self._finished(op, flow.finish)
         if self.queue:

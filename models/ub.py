@@ -28,7 +28,7 @@ class _Core(Protocol):
 
     clock: Clock
     time: int
-    after: Cause
+    after: Cause | None
     pipes: dict[str, Any]
     unknown: dict[Operation, None]
 
@@ -228,5 +228,5 @@ def peak_usage(operations: Sequence[Operation]) -> tuple[int, list[Operation]]:
     held = np.cumsum(change)[:count]
     at = int(held.argmax()) if count else 0
     peak = int(held[at]) if count else 0
-    alive = np.flatnonzero((makes > 0) & (every <= at) & (gone > at))
-    return peak, [operations[k] for k in alive.tolist()]
+    alive = np.flatnonzero((makes > 0) & (every <= at) & (gone > at)).tolist() if peak else []
+    return peak, [operations[k] for k in alive]

@@ -11,9 +11,6 @@ import typer
 from a2a3sim.cli import options as o
 from a2a3sim.config import RunConfig
 
-_MOST_TRACED = 32
-
-
 # What is right does not depend on the machine.
 _SETTINGS = o.run_settings(
     "machine", "platform_overrides", "seed", "skew", "fences", "checks", machine="ideal", checks=False
@@ -47,7 +44,6 @@ def command(
     u the unit round-off of the type (fp32 2^-24, fp16 2^-11, bf16 2^-8).
     """
     from a2a3sim.cli.output import note
-    from a2a3sim.errors import ConfigError
     from a2a3sim.experiments.check import check_point, dtypes_of, plan
     from a2a3sim.experiments.perf import algorithms_of
     from a2a3sim.experiments.sweep_axes import expand
@@ -55,8 +51,7 @@ def command(
     names = algorithms_of(collective, o.parse_list("--algorithm", algorithms))
     types = dtypes_of(o.parse_list("--dtypes", dtypes))
     points, left_out = plan(collective, names, expand("--ranks", ranks), types, count, cores, config)
-    if output.trace is not None and len(points) > _MOST_TRACED:
-        raise ConfigError(f"--trace: a trace holds at most {_MOST_TRACED} runs, here are {len(points)}")
+    output.check_number(len(points), f"here are {len(points)}")
     for reason, number in left_out.items():
         note(f"left out {number}: {reason}")
     checked = []

@@ -17,6 +17,7 @@ import typer
 from a2a3sim.cli.output import check_writable, failed, note, print_report
 from a2a3sim.cli.saved import Saver
 from a2a3sim.config import RunConfig
+from a2a3sim.errors import ConfigError
 from a2a3sim.setting import Setting, parse_devices, parse_list, parse_pairs
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
 
 _MACHINE = "Machine and schedule"
 _OUTPUT = "Output"
+_MOST_TRACED = 32  # runs, where a command makes any number
 
 Devices = Annotated[
     str, typer.Option("-d", "--devices", help="Device labels: 0,1,2,3 or 0-7; their number is P.")
@@ -237,6 +239,17 @@ class Output:
     def prints(self) -> bool:
         """Whether stdout is for people; else it is the JSON report."""
         return self.json != "-"
+
+    def check_number(self, number: int, of: str) -> None:
+        """ConfigError if traces of so many runs are asked for."""
+        if self.keeps_traces and number > _MOST_TRACED:
+            flag = "--save-trace: at most" if self.trace is None else "--trace: a trace holds at most"
+            raise ConfigError(f"{flag} {_MOST_TRACED} runs, {of}")
+
+    @property
+    def keeps_traces(self) -> bool:
+        """Whether `add` does something."""
+        return self.trace is not None or self.save_trace is not None
 
     def add(self, name: str, trace: Any, result: Any) -> None:
         """A run that the traces asked for should hold."""

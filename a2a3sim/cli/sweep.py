@@ -15,7 +15,6 @@ from a2a3sim.config import RunConfig
 from a2a3sim.experiments.sweep_axes import WORKLOAD
 
 _AXES = "Axes (lists 2,4,8 and ranges 2:64:x2, 1KiB:1MiB:x4, 10GB/s:50GB/s:+10GB/s)"
-_MOST_TRACED = 32
 _WORTH_WORKERS = 50_000  # operations, about a second: below, starting processes takes longer than it saves
 
 
@@ -88,10 +87,7 @@ def command(
     target = target or named or "sweep.csv"
     plan = Plan.of(build_sweep(values))
     check_output(check_writable(target))
-    if output.trace is not None and len(plan) > _MOST_TRACED:
-        raise ConfigError(
-            f"--trace: a trace holds at most {_MOST_TRACED} runs, the sweep has {len(plan)} points"
-        )
+    output.check_number(len(plan), f"the sweep has {len(plan)} points")
     for reason, count in plan.left_out.items():
         note(f"left out {count} point{'s' if count != 1 else ''}: {reason}")
     note(describe(plan))
@@ -110,7 +106,7 @@ def command(
     )
     note(f"wrote {ran.path}: {ran.rows} rows{before}{took}")
     rows = read_rows(ran.path)
-    for number in range(len(plan) if output.trace is not None else 0):
+    for number in range(len(plan) if output.keeps_traces else 0):
         outcome = run_point(plan.point(number))  # again, and the same: runs are deterministic
         output.add(f"#{number} {outcome.form.name}", outcome.trace, outcome.result)
     if output.prints:

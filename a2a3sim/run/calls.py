@@ -127,6 +127,7 @@ def _conclude(
     """Findings, result, observers; raises what ended the run."""
     from a2a3sim.checks import Suppressions, check_run, deadlock_finding, explain_mismatch, verdict_on
     from a2a3sim.trace.measures import RunInfo, measure
+    from a2a3sim.trace.sharing import share_equal
 
     findings = []
     if parked:
@@ -173,6 +174,8 @@ def _conclude(
         switches=launch.engine.switches,
     )
     program.last_trace = launch.trace if settings.keep_trace else None
+    if settings.keep_trace:
+        share_equal(launch.trace.lanes)
     program.last_run = measure(launch.trace, info)
     if current is not None:
         program.last_call = call if current.keep_calls else None

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from a2a3sim.models.operation import UNKNOWN, Cause, Lane, Operation
-from a2a3sim.trace.record import Trace
 
 if TYPE_CHECKING:
     from a2a3sim.result import PathSegment, RunResult
+    from a2a3sim.trace.record import Trace
 
 __all__ = ["GROUPS", "Step", "critical_path", "group_of", "summary", "walk"]
 
 # What people ask for: which part of the machine the time went to.
 GROUPS = ("link bandwidth", "HBM", "pipe rate", "latency", "waits", "atomics", "vector", "issue", "launch")
+
+# How the walk goes on, and from which operation or lane.
+_Position: TypeAlias = "tuple[Callable[[_Walk, Any], _Position | None], Operation | Lane]"
 
 # Steps in a row without any time: records that contradict each other must not turn the walk in circles.
 _MAX_IDLE = 100_000
@@ -73,10 +76,6 @@ class _Walk:
             self.time = start
 
 
-#: Where the walk goes on: what to do with an operation, or with a lane; None at the first start.
-_Position: TypeAlias = tuple[Callable[[_Walk, Any], Any], Operation | Lane] | None
-
-
 def _tile_move(walk: _Walk, op: Operation, cause: str) -> None:
     flow = op.flow
     if flow is None or flow.finish == UNKNOWN:
@@ -105,7 +104,7 @@ def _tile_notify(walk: _Walk, op: Operation, cause: str) -> Operation | None:
 
 def _awaited_access(barrier: Operation) -> Operation | None:
     """The memory access for which a core came late to a device barrier, if it did."""
-    last: Operation | None = None
+    last = None
     for op in reversed(barrier.lane.operations[: barrier.seq]):
         if op.kind == "sync_all":
             break
@@ -119,7 +118,7 @@ def _cause(op: Operation) -> Cause:
     return op.cause if op.cause is not None else ("issue", None)
 
 
-def _step(walk: _Walk, op: Operation) -> _Position:
+def _step(walk: _Walk, op: Operation) -> _Position | None:
     """Tile ``op`` from its start to where the walk stands; the position that let it start."""
     reason, _ = _cause(op)
     kind = op.kind
@@ -150,15 +149,22 @@ def _step(walk: _Walk, op: Operation) -> _Position:
     return _started(walk, op)
 
 
-def _started(walk: _Walk, op: Operation) -> _Position:
+def _done_before(op: Operation) -> Cause:
+    """What the scalar pipe did until it turned to ``op``."""
+    if op.after is not None:
+        return op.after
+    return ("issue", op.lane.operations[op.seq - 1]) if op.seq else ("start", None)
+
+
+def _started(walk: _Walk, op: Operation) -> _Position | None:
     """The position that let ``op`` start, the walk standing at its start."""
     reason, before = _cause(op)
     return (_issued, op) if reason == "issue" or before is None else (_step, before)
 
 
-def _issued(walk: _Walk, op: Operation) -> _Position:
+def _issued(walk: _Walk, op: Operation) -> _Position | None:
     """Tile the scalar pipe's part in ``op``; the position of what it did before."""
-    reason, before = op.after if op.after is not None else ("start", None)
+    reason, before = _done_before(op)
     walk.emit(op.lane, op, reason, "issue", op.begun)
     if reason in ("start", "dispatch"):
         # Whatever the kernel did before its first operation is issue time, too.
@@ -172,7 +178,7 @@ def _issued(walk: _Walk, op: Operation) -> _Position:
     return (_issued if reason == "issue" else _step), before
 
 
-def _ended(walk: _Walk, lane: Lane) -> _Position:
+def _ended(walk: _Walk, lane: Lane) -> _Position | None:
     """The position that let a lane end."""
     reason, op = lane.last if lane.last is not None else ("start", None)
     if op is None:
@@ -193,9 +199,9 @@ def walk(trace: Trace) -> list[Step]:
         return []
     first = min(lane.start for lane in trace.lanes if lane.start != UNKNOWN)
     last = max(lanes, key=lambda lane: (lane.end, -lane.index))
-    state = _Walk(first, last.end, trace.atomic_ps)
-    position: _Position = (_ended, last)
+    state = _Walk(first, last.end, getattr(trace, "atomic_ps", 0))
     idle = 0
+    position: _Position | None = (_ended, last)
     while position is not None and state.time > first and idle < _MAX_IDLE:
         move, where = position
         time = state.time
@@ -246,7 +252,7 @@ def summary(path: RunResult | Iterable[PathSegment]) -> dict[str, float]:
     Args:
         path: a result, or the segments of its ``critical_path``.
     """
-    segments: Any = getattr(path, "critical_path", path)
+    segments: Iterable[Any] = getattr(path, "critical_path", path)
     spent: dict[str, int] = {}
     for segment in segments:
         group = group_of(segment.spent_on)

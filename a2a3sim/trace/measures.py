@@ -93,8 +93,7 @@ def rank_uses(table: Table, ranks: int, origin: int = 0) -> list[dict[str, Any]]
     rank, nbytes, begun, start, end = table.rank, table.nbytes, table.begun, table.start, table.end
 
     def total(values: Column | Mask, chosen: Mask) -> list[int]:
-        sums: list[int] = summed(np.where(chosen, values, 0), rank, ranks).tolist()
-        return sums
+        return list(summed(np.where(chosen, values, 0), rank, ranks).tolist())
 
     loads = table.on("MTE2") & (end >= 0)
     stores = table.on("MTE3") & (table.drained >= 0)
@@ -154,8 +153,7 @@ def _busy(table: Table, moves: Mask, ends: Column, ranks: int) -> list[int]:
     until = np.maximum.accumulate(end + apart)[:-1] - apart[1:]
     spent = end - start
     spent[1:] = np.maximum(end[1:] - np.maximum(start[1:], until), 0)
-    sums: list[int] = summed(spent, table.rank[moves], ranks).tolist()
-    return sums
+    return list(summed(spent, table.rank[moves], ranks).tolist())
 
 
 def pair_traffic(table: Table, ranks: int) -> dict[str, Column]:

@@ -66,7 +66,7 @@ def phase_spans(table: Table) -> tuple[list[Span], Column]:
 
 def _stretches(table: Table, markers: Mask) -> tuple[Column, list[str | None]]:
     """Numbers of the stretches between phase markers or ends of lanes, by operation, and the name of each stretch."""
-    breaks = markers.copy()
+    breaks: Mask = markers.copy()
     breaks[table.first[:-1][np.diff(table.first) > 0]] = True
     stretch = np.cumsum(breaks, dtype=np.int64)
     names: list[str | None] = [None] * (int(breaks.sum()) + 1)

@@ -124,8 +124,8 @@ class Table:
     @cached_property
     def remote(self) -> Mask:
         """Where the other end is another rank (moves and notifies), bool [n]."""
-        remote: Mask = (self.peer >= 0) & (self.peer != self.rank)
-        return remote
+        found: Mask = (self.peer >= 0) & (self.peer != self.rank)
+        return found
 
     def on(self, pipe: str) -> Mask:
         """Where an operation runs on a pipe, bool [n]."""
@@ -133,7 +133,8 @@ class Table:
 
     def where(self, test: Callable[[Kind], bool]) -> Mask:
         """Where the operation's `Kind` passes a test, bool [n]."""
-        return np.array([bool(test(kind_of(name))) for name in self.kinds], np.bool_)[self.kind]
+        passed: Mask = np.array([test(kind_of(name)) for name in self.kinds], np.bool_)[self.kind]
+        return passed
 
     def by_lane(self, values: Iterable[int]) -> Column:
         """A number of each lane, repeated for each of its operations."""

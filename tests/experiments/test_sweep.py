@@ -259,6 +259,12 @@ def test_rows_as_json_and_a_trace(here, capsys):
     report = json.loads(out)
     assert status == 0 and [row["algorithm"] for row in report["rows"]] == ["mesh", "two_phase"]
     assert Path("t.json.gz").exists()
+    assert sweep(capsys, *args[:6], "--save-trace", "saved")[0] == 0
+    assert Path("saved").exists() and Path("saved-2").exists()
+    status, _, err = sweep(
+        capsys, "--ranks", "2:35", "--size", "4KiB", "--platform", "ideal", "--save-trace", "saved"
+    )
+    assert status == 2 and "--save-trace: at most 32 runs, the sweep has " in err
 
 
 def test_a_sweep_file_under_flags(here, capsys):

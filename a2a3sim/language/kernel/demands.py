@@ -52,10 +52,10 @@ def _take_space(ub: TileSpace, op: Operation, tile: Tile, operands: tuple[TileLi
 
 
 def _check_row(align: int, kind: str, shape: tuple[int, ...], dtype: DataType) -> None:
-    """KernelError if the machine has no tiles with such rows; columns, ``[k, 1]``, it stores otherwise."""
+    """KernelError if the machine has no tiles with such rows; columns, ``[k, 1]``, and copies it stages otherwise."""
     columns = shape[-1]
     row = columns * dtype.itemsize
-    if row % align and columns != 1:
+    if row % align and columns != 1 and kind not in ("put", "get"):
         fits = -(-row // align) * align // dtype.itemsize
         raise KernelError(
             f"alignment: {kind} makes a tile {list(shape)} of {dtype!r}, whose row of {row} B is no multiple of {align} B: "
@@ -78,16 +78,14 @@ def load(
     region: Region,
     shape: tuple[int, ...],
     peer: int | None,
-    staging: list[tuple[Tile, Operation]] | None = None,
-    turn: int = 0,
+    staged: tuple[Tile, Operation] | None = None,
 ) -> Tile:
     """MTE2: a rectangle of global memory, local or (``peer`` given) remote, becomes a tile.
 
     Args:
         region: what is read.
         shape: the tile's allocated extents; larger than the region where only part of it is valid.
-        staging: of a copy, the tiles that its chunks have gone through so far and the stores that empty them.
-        turn: the chunk in ``staging`` whose place this one takes; negative if it has a new tile.
+        staged: of a later chunk of a copy, the tile whose place it takes and the store that empties that.
     """
     op = Move(ctx.lane, kind, "MTE2", ctx.site or site)
     memory = tensor.memory
@@ -114,15 +112,15 @@ def load(
                 tile.holes = undefined.taken(tensor, region, shape, valid)
 
         op.work = take
-    if staging is None and ctx.row is not None:
+    if ctx.row is not None:
         _check_row(ctx.row, kind, shape, dtype)
     ub = ctx.ub
-    if staging is None or turn < 0:
+    if staged is None:
         op.makes = region.nbytes if valid == shape else _nbytes(shape, dtype)
         if ub is not None:
             _take_space(ub, op, tile)
     else:
-        before, op.staged = staging[turn]
+        before, op.staged = staged
         tile.life = before.life
     if ub is not None:
         ub.use(op, (tile.life,))
@@ -292,7 +290,8 @@ def copy(
     staging: list[tuple[Tile, Operation]] = []
     tiles = 2 if pipelined else 1
     for k, (from_, to, shape) in enumerate(chunks):
-        tile = load(ctx, site, kind, source, from_, shape, source_peer, staging, k - tiles)
+        staged = staging[k - tiles] if k >= tiles else None
+        tile = load(ctx, site, kind, source, from_, shape, source_peer, staged)
         staging.append((tile, store(ctx, site, kind, tile, target, to, target_peer, add, holds=False)))
     if ctx.strict:
         # With several moves in flight a small last chunk may be there before the one ahead of it.
