@@ -27,25 +27,9 @@ from pydantic import (
 from a2a3sim.errors import ConfigError
 
 __all__ = [
-    "REPORT_SCHEMA",
-    "RUN_SCHEMA",
-    "Cost",
-    "Dispatch",
-    "Finding",
-    "FindingSite",
-    "LinkUse",
-    "Numerics",
-    "PairTraffic",
-    "PathSegment",
-    "Phase",
-    "PipeBusy",
-    "RankUse",
-    "Report",
-    "Rows",
-    "RunResult",
-    "Witness",
-    "simulator_version",
-]
+    "REPORT_SCHEMA", "RUN_SCHEMA", "Cost", "Dispatch", "Finding", "FindingSite", "LinkUse", "Numerics", "PairTraffic",
+    "PathSegment", "Phase", "PipeBusy", "RankUse", "Report", "Rows", "RunResult", "Witness", "simulator_version",
+]  # fmt: skip
 
 RUN_SCHEMA = "a2a3sim.run/1"
 REPORT_SCHEMA = "a2a3sim.report/1"

@@ -80,7 +80,8 @@ def command(
         raise ConfigError("--seed and --seeds say the same thing: give one of them")
     values = read_sweep_file(file) if file is not None else {}
     for key, value in given.items():
-        values.pop(TOGETHER.get(key), None)
+        if key in TOGETHER:
+            values.pop(TOGETHER[key], None)
         values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
     named = values.pop("output", None)
     target = target or named or "sweep.csv"

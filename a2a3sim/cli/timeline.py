@@ -84,8 +84,8 @@ def command(
         runs = timelines.run_kernels(kernel, names, nbytes, labels, dtype, cores, config)
         title = f"{title_of(kernel)} of {format_size(nbytes)} {runs[0].result.dtype} on {len(labels)} ranks"
     window = timelines.window_of(first, last, runs)
-    some = timelines.shown_ranks(some, runs)
-    draw_timeline(runs, output, title + timelines.zoom_text(window, some), window, some)
+    shown = timelines.shown_ranks(some, runs)
+    draw_timeline(runs, output, title + timelines.zoom_text(window, shown), window, shown)
     results = [run.result for run in runs]
     if report.prints:
         for run in runs:

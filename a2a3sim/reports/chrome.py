@@ -101,9 +101,8 @@ class _Run:
         self.events = events
         self.lanes = [lane for lane in trace.lanes if lane.start != UNKNOWN]
         self.first, self.last = run_span(self.lanes)
-        self.served: dict[
-            int, list[tuple[int, int, bool]]
-        ] = {}  # rank -> (start, finish, writes) of its peers' flows
+        # rank -> (start, finish, writes) of its peers' flows
+        self.served: dict[int, list[tuple[int, int, bool]]] = {}
         self.links: dict = {}  # capacity -> (time, flows, rate) changes
 
     def draw(self) -> None:
