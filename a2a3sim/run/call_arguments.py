@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from inspect import Parameter
 from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.annotations import Parameter
 from a2a3sim.language.host.arguments import as_array, host_tensors, is_scalar, is_torch
 from a2a3sim.language.host.device_tensors import DeviceTensor, StackedDeviceTensor
 from a2a3sim.language.host.functions import Function
