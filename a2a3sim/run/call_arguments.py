@@ -99,7 +99,7 @@ class CallArguments:
                 handle.buffer.torch = True
         return handles
 
-    def tensors(self) -> Iterator[tuple[Any, HostTensor]]:
+    def tensors(self) -> Iterator[tuple[Parameter, HostTensor]]:
         """(parameter, host tensor) of each tensor argument."""
         for parameter, handle in zip(self.entry.parameters, self.handles, strict=True):
             if isinstance(handle, HostTensor):
