@@ -10,7 +10,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -137,15 +137,12 @@ class Rows(Sequence[_Row]):
     """
 
     def __init__(self, row: type[_Row], make: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
-        self._row = row
-        self._make: Callable[[], Iterable[Mapping[str, Any]]] | None = make
-        self._made: list[_Row] = []
+        self._parts = row, make
 
-    @property
+    @cached_property
     def _rows(self) -> list[_Row]:
-        if self._make is not None:
-            self._made, self._make = [self._row(**fields) for fields in self._make()], None
-        return self._made
+        row, make = self.__dict__.pop("_parts")
+        return [row(**fields) for fields in make()]
 
     def __getitem__(self, index: Any) -> Any:
         return self._rows[index]
@@ -155,8 +152,6 @@ class Rows(Sequence[_Row]):
 
     def __eq__(self, other: object) -> bool:
         return self._rows == (other._rows if isinstance(other, Rows) else other)
-
-    __hash__ = None  # type: ignore[assignment]  # as of a list
 
     def __repr__(self) -> str:
         return repr(self._rows)
