@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
-from inspect import Parameter
 from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
+from a2a3sim.language.annotations import Parameter
 from a2a3sim.language.host.arguments import as_array, host_tensors, is_scalar, is_torch
 from a2a3sim.language.host.device_tensors import DeviceTensor, StackedDeviceTensor
 from a2a3sim.language.host.functions import Function
@@ -49,7 +50,10 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not Parameter.empty}, **scalars}
+        scalars = {
+            **{p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty},
+            **scalars,
+        }
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):
