@@ -153,6 +153,8 @@ class Rows(Sequence[_Row]):  # noqa: PLW1641 - hashed as little as a list
     def __eq__(self, other: object) -> bool:
         return self._rows == (other._rows if isinstance(other, Rows) else other)
 
+    __hash__ = None  # type: ignore[assignment]  # as of a list, with which it compares
+
     def __repr__(self) -> str:
         return repr(self._rows)
 
