@@ -50,7 +50,10 @@ class CallArguments:
         parameters = self.entry.parameters
         if len(args) == len(parameters):
             return args
-        scalars = {**{p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}, **scalars}
+        scalars = {
+            **{p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty},
+            **scalars,
+        }
         open_ones = [p for p in parameters if p.name not in scalars]
         outs = [p for p in open_ones if p.direction == "out"]
         if len(args) == len(open_ones):
