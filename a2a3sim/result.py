@@ -128,7 +128,7 @@ class LinkUse(_Record):
 _Row = TypeVar("_Row", bound=_Record)
 
 
-class Rows(Sequence[_Row]):  # noqa: PLW1641  # compared like a list, hashed like one: not at all
+class Rows(Sequence[_Row]):
     """A table of a result, made when somebody first looks at it: large runs have thousands of rows.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from a2a3sim.language.context import current
-from a2a3sim.language.handles import Key, Layout, full_index
+from a2a3sim.language.layout import Key, LaidOut, Layout, full_index
 from a2a3sim.language.types import INT32, Array, DataType
 
 __all__ = ["HostBuffer", "HostTensor", "WindowBuffer", "WindowView"]
@@ -53,29 +53,14 @@ class HostBuffer:
             self.original[...] = self.array
 
 
-class HostTensor:
+class HostTensor(LaidOut):
     """A tensor in a host body: the whole argument or a view of it."""
 
-    __slots__ = ("buffer", "layout")
+    __slots__ = ("buffer",)
 
     def __init__(self, buffer: HostBuffer, layout: Layout) -> None:
         self.buffer = buffer
         self.layout = layout
-
-    @property
-    def shape(self) -> list[int]:
-        """Extents in elements."""
-        return list(self.layout.shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """Element type."""
-        return self.layout.dtype
-
-    @property
-    def name(self) -> str:
-        """The name it goes by in reports."""
-        return self.layout.name
 
     def __getitem__(self, key: Key) -> Any:
         if full_index(key, self.layout):
@@ -116,29 +101,19 @@ class WindowBuffer:
         return f"<window buffer {self.name}, {self.nbytes} B per rank>"
 
 
-class WindowView:
+class WindowView(LaidOut):
     """``pld.window(buffer, shape, dtype=)``: a typed view that dispatches take as an argument.
 
     Attributes:
         origin: what made it; collectives of the host body take views made by ``pld.window`` only.
     """
 
-    __slots__ = ("buffer", "layout", "origin")
+    __slots__ = ("buffer", "origin")
 
     def __init__(self, buffer: WindowBuffer, layout: Layout, origin: str = "pld.window") -> None:
         self.buffer = buffer
         self.layout = layout
         self.origin = origin
-
-    @property
-    def shape(self) -> list[int]:
-        """Extents in elements."""
-        return list(self.layout.shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """Element type."""
-        return self.layout.dtype
 
     def __getitem__(self, key: Key) -> WindowView:
         return WindowView(self.buffer, self.layout.view(key), "a subscript")

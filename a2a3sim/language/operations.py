@@ -105,9 +105,9 @@ OPERATIONS: tuple[Operation, ...] = (
        writes=(1, "target")),
     _O("pld.remote_store", "kernel.remote:remote_store_any", "remote", "MTE3, of a tensor MTE2 before", _STATEMENT,
        writes=(1, "target")),
-    _O("pld.tensor.put", "kernel.remote:put", "remote", "MTE2 and MTE3, chunk by chunk",
+    _O("pld.tensor.put", "kernel.copies:put", "remote", "MTE2 and MTE3, chunk by chunk",
        "its bytes to be visible, with fences=statement", writes=(0, "dst")),
-    _O("pld.tensor.get", "kernel.remote:get", "remote", "MTE2 and MTE3, chunk by chunk",
+    _O("pld.tensor.get", "kernel.copies:get", "remote", "MTE2 and MTE3, chunk by chunk",
        "its bytes to be visible, with fences=statement", writes=(0, "dst")),
     # signals, fences, barriers
     _O("pld.system.notify", "kernel.signals:notify", "signals", "S", signal=(0, "target")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a3sim.language.handles import Layout
+from a2a3sim.language.layout import Layout
 from a2a3sim.models.memory import region_accesses
 from a2a3sim.models.overlap import overlaps
 

@@ -9,8 +9,9 @@ import numpy as np
 from a2a3sim.engine import Kernel, current_kernel
 from a2a3sim.errors import A2A3Error, InvalidOperationError
 from a2a3sim.language.context import Note, enter, leave
-from a2a3sim.language.handles import Layout, Tensor, row_major
+from a2a3sim.language.handles import Tensor
 from a2a3sim.language.host.recording import Dispatch
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.locate import foreign, located
 from a2a3sim.run.dependences import AccessHistory
 from a2a3sim.run.kernel_run import KernelRun

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from a2a3sim.errors import A2A3Error, DeadlockError
-from a2a3sim.language.handles import Layout
 from a2a3sim.language.host.recording import Dispatch, Recording
 from a2a3sim.language.host_handles import HostBuffer, HostTensor
+from a2a3sim.language.layout import Layout
 from a2a3sim.run.launch import Launch
 from a2a3sim.run.settings import Settings
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from a2a3sim.language.handles import Layout
+from a2a3sim.language.layout import Layout
 from a2a3sim.run.rerun import Argument
 
 __all__ = ["Slice", "positions_of", "slices_of"]

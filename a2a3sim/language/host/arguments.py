@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host_handles import HostBuffer, HostTensor
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.language.types import Array, as_dtype
 
 __all__ = ["as_array", "host_tensors", "is_scalar", "is_torch"]

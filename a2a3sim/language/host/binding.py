@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.annotations import Parameter
 from a2a3sim.language.dynamic import Bindings, dim_value, unify
-from a2a3sim.language.handles import Annotation, DistributedTensor, Layout, Tensor, Tile, row_major
+from a2a3sim.language.handles import Annotation, DistributedTensor, Tensor, Tile
 from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel.device_int import DeviceInt, device_int
+from a2a3sim.language.layout import Layout, row_major
 
 __all__ = ["Declaration", "bind_arguments"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.dynamic import Dim, dim_value
-from a2a3sim.language.handles import DistributedTensor, Tensor, row_major
+from a2a3sim.language.handles import DistributedTensor, Tensor
 from a2a3sim.language.host_handles import WindowView
+from a2a3sim.language.layout import row_major
 from a2a3sim.language.types import FP16, FP32, INT32, DataType, ReduceOp
 from a2a3sim.models.operation import Site
 from a2a3sim.trace.record import resolve_site

@@ -24,7 +24,7 @@ from typing import Any, SupportsIndex
 from a2a3sim.errors import A2A3Error, ParserSyntaxError
 from a2a3sim.language.context import KernelContext, current, kernel_context
 from a2a3sim.language.dynamic import Bindings, Dim, dim_value
-from a2a3sim.language.handles import DistributedTensor, Layout, row_major
+from a2a3sim.language.handles import DistributedTensor
 from a2a3sim.language.host.binding import bind_arguments
 from a2a3sim.language.host.collective_extents import check_extents
 from a2a3sim.language.host.collective_rules import OMITTED, OWN, Call, check_call
@@ -32,6 +32,7 @@ from a2a3sim.language.host.collective_task import Collective
 from a2a3sim.language.host.functions import Function
 from a2a3sim.language.host.recording import host_context
 from a2a3sim.language.host_handles import WindowBuffer, WindowView
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.language.source import syntax_tree
 from a2a3sim.language.types import INT32, ReduceOp
 from a2a3sim.models.operation import Site

@@ -9,8 +9,8 @@ import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host_handles import HostBuffer, HostTensor
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.language.types import DataType
 
 __all__ = ["DeviceTensor", "StackedDeviceTensor"]

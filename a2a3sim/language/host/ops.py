@@ -7,9 +7,9 @@ from typing import Any, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
 from a2a3sim.language.dynamic import Dim, dim_value
-from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host.recording import host_context
 from a2a3sim.language.host_handles import WindowBuffer, WindowView
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.language.source import assigned_name
 from a2a3sim.language.types import Indices, as_dtype
 

@@ -18,10 +18,10 @@ import numpy as np
 from a2a3sim.errors import InternalError, InvalidOperationError, ParserSyntaxError, ParserTypeError
 from a2a3sim.language.context import current
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import Layout, row_major
 from a2a3sim.language.host.collective_task import Collective, domains_of
 from a2a3sim.language.host.tasks import Callee, HostTask, check_sub_worker_arguments
 from a2a3sim.language.host_handles import HostBuffer, HostTensor, WindowBuffer, WindowView
+from a2a3sim.language.layout import Layout, row_major
 from a2a3sim.language.types import DataType
 from a2a3sim.models.operation import Site
 

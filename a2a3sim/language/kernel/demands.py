@@ -14,8 +14,9 @@ import numpy as np
 
 from a2a3sim.errors import KernelError
 from a2a3sim.language.context import KernelContext
-from a2a3sim.language.handles import Holes, Region, Tensor, Tile
+from a2a3sim.language.handles import Holes, Tensor, Tile
 from a2a3sim.language.kernel import undefined
+from a2a3sim.language.layout import Region
 from a2a3sim.language.types import INT32, DataType
 from a2a3sim.models.memory import Access, Memory
 from a2a3sim.models.operation import Move, Operation, Signal, Site, Vector

@@ -8,8 +8,9 @@ from typing import Any
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import kernel_context
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import DistributedTensor, Region, Tensor, Tile
+from a2a3sim.language.handles import DistributedTensor, Tensor, Tile
 from a2a3sim.language.kernel import demands
+from a2a3sim.language.layout import Region
 from a2a3sim.language.types import AtomicType, Indices, MemorySpace, Number, as_dtype
 
 __all__ = ["described", "full", "load", "need_tensor", "need_tile", "place", "store"]

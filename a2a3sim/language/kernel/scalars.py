@@ -11,9 +11,10 @@ import numpy as np
 from a2a3sim.errors import InvalidOperationError, KernelError
 from a2a3sim.language.context import KernelContext, current, device_context
 from a2a3sim.language.dynamic import Dim, dim_value
-from a2a3sim.language.handles import Region, Tensor, Tile
+from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.device_int import device_int
+from a2a3sim.language.layout import Region
 from a2a3sim.language.types import DataType, Indices, Number, as_dtype
 from a2a3sim.models.operation import Site
 

@@ -15,11 +15,12 @@ from typing import Any, SupportsIndex, TypeAlias
 from a2a3sim.errors import InvalidOperationError
 from a2a3sim.language.context import DeviceContext, KernelContext, current, device_context, kernel_context
 from a2a3sim.language.dynamic import dim_value
-from a2a3sim.language.handles import Key, Layout, Tensor, Tile
+from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.host_handles import HostTensor, WindowView
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.local import place
 from a2a3sim.language.kernel.tiles import insert, window_of
+from a2a3sim.language.layout import Key, Layout
 from a2a3sim.language.source import assigned_name
 from a2a3sim.language.types import AtomicType, DataType, Indices, as_dtype
 from a2a3sim.models.operation import Site

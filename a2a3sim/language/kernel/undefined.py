@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from a2a3sim.language.context import KernelContext
-from a2a3sim.language.handles import Holes, Region, Tensor, Tile
+from a2a3sim.language.handles import Holes, Tensor, Tile
+from a2a3sim.language.layout import Region
 from a2a3sim.language.types import Array
 from a2a3sim.models.operation import Operation, Site
 
