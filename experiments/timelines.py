@@ -29,7 +29,9 @@ def is_script(what: str) -> bool:
             raise ConfigError(f"there is no script {what!r}")
         return True
     known = ", ".join(CATALOGUE)
-    raise ConfigError(f"KERNEL must be a script or one of {known}, got {what!r}{nearest(what, CATALOGUE)}")
+    raise ConfigError(
+        f"KERNEL must be a script or a saved trace that exists, or one of {known}, got {what!r}{nearest(what, CATALOGUE)}"
+    )
 
 
 def run_kernels(
