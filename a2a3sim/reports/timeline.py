@@ -19,7 +19,7 @@ from a2a3sim.reports.heading import header
 from a2a3sim.reports.marks import MARK_COLOURS, finding_marks, mark_titles
 from a2a3sim.reports.style import ACTIVITY_COLOURS, algorithm_colour, drawing, phase_tint, save, time_unit
 from a2a3sim.result import RunResult
-from a2a3sim.trace.lanes import PIPES, rank_lanes, rank_strips
+from a2a3sim.trace.lanes import DRAWN, rank_lanes, rank_strips
 from a2a3sim.trace.measures import run_span
 from a2a3sim.trace.phases import phase_union
 from a2a3sim.units import format_size, format_time
@@ -163,7 +163,7 @@ class _Panel:
         strong: dict[str, list] = {}
         pale: dict[str, list] = {}
         for view in self.views:
-            for index, pipe in enumerate(PIPES):
+            for index, pipe in enumerate(DRAWN):
                 tall = 0.9 / 4 * 0.88 / view.slots[pipe]
                 for bar in view.bars[pipe]:
                     top = self.rows[view.rank] + 0.05 + 0.9 * index / 4 + bar.slot * tall
@@ -231,7 +231,7 @@ class _Panel:
             row = self.rows.get(mark.rank)
             if row is None or not self.from_ps <= time <= self.to_ps:
                 continue
-            lane = 0.5 if self.strips else 0.05 + 0.9 * (PIPES.index(mark.pipe) + 0.45) / 4
+            lane = 0.5 if self.strips else 0.05 + 0.9 * (DRAWN.index(mark.pipe) + 0.45) / 4
             at, colour = (time / self.factor, row + lane), MARK_COLOURS[mark.severity]
             axes.plot(*at, marker="D", ms=4, mfc=colour, mec="white", mew=0.6, zorder=7, clip_on=False)
             axes.annotate(
@@ -285,7 +285,7 @@ class _Panel:
             axes.text(
                 x, row + 0.5, text, transform=shift, ha="right", va="center", fontsize=7.5 if names else 6.5
             )
-            for index, pipe in enumerate(PIPES if names else ()):
+            for index, pipe in enumerate(DRAWN if names else ()):
                 y = row + 0.05 + 0.9 * (index + 0.45) / 4
                 axes.text(
                     -0.004, y, pipe, transform=shift, ha="right", va="center", fontsize=5.5, color="#666666"

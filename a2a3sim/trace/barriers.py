@@ -39,10 +39,17 @@ def numbered(lane: Lane) -> Iterator[tuple[int, Operation]]:
 
 def by_core(lanes: Iterable[Lane]) -> list[list[Lane]]:
     """The lanes of each core in order of their start; cores by rank and number."""
+    return [own for _, own in sorted(_cores(lanes).items(), key=lambda item: item[0])]
+
+
+def _cores(lanes: Iterable[Lane]) -> dict[tuple[int, int], list[Lane]]:
+    """The same by (rank, core), cores in order of their first lane."""
     cores: dict[tuple[int, int], list[Lane]] = {}
-    for lane in sorted(lanes, key=lambda lane: (lane.start, lane.index)):
+    for lane in lanes:
         cores.setdefault((lane.rank, lane.core), []).append(lane)
-    return [cores[key] for key in sorted(cores)]
+    for own in cores.values():
+        own.sort(key=lambda lane: (lane.start, lane.index))
+    return cores
 
 
 def barrier_count(table: Table) -> int:
@@ -116,13 +123,9 @@ def _length(op: Operation) -> int:
 def barriers_of(trace: Trace) -> list[Barrier]:
     """The barriers of a run, in the order in which each core meets them."""
     found: list[Barrier] = []
-    cores: dict[tuple[int, int], list[Lane]] = {}
-    for lane in trace.lanes:
-        if lane.start != UNKNOWN:
-            cores.setdefault((lane.rank, lane.core), []).append(lane)
-    for lanes in cores.values():
+    for lanes in _cores(lane for lane in trace.lanes if lane.start != UNKNOWN).values():
         before = 0
-        for lane in sorted(lanes, key=lambda lane: (lane.start, lane.index)):
+        for lane in lanes:
             number = 0
             for number, op in numbered(lane):
                 if op.kind not in _WAITS:

@@ -14,11 +14,11 @@ from a2a3sim.trace.barriers import numbered
 from a2a3sim.trace.intervals import slot_for
 from a2a3sim.trace.kinds import kind_of, remote, side
 from a2a3sim.trace.phases import Span, phase_spans
-from a2a3sim.trace.table import Table
+from a2a3sim.trace.table import PIPES, Table
 
-__all__ = ["PIPES", "Arrow", "Bar", "RankLanes", "activity", "held", "rank_lanes", "rank_strips"]
+__all__ = ["DRAWN", "Arrow", "Bar", "RankLanes", "activity", "held", "rank_lanes", "rank_strips"]
 
-PIPES = ("S", "MTE2", "V", "MTE3")
+DRAWN = PIPES[:4]  # no operation uses SDMA yet
 
 # What a strip shows where a rank does several things at once: the later one. Moves stand here twice, since
 # latency tells less than bytes that flow.
@@ -59,8 +59,8 @@ class RankLanes:
 
     rank: int
     cores: int
-    bars: dict[str, list[Bar]] = field(default_factory=lambda: {pipe: [] for pipe in PIPES})
-    slots: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PIPES, 1))
+    bars: dict[str, list[Bar]] = field(default_factory=lambda: {pipe: [] for pipe in DRAWN})
+    slots: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DRAWN, 1))
     phases: list[Span] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     barriers: int = 0  # of that core

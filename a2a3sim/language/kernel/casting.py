@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sys import _getframe
 from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import KernelContext, device_context, kernel_context
+from a2a3sim.language.context import KernelContext, caller_site, device_context, kernel_context
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
 from a2a3sim.language.kernel.tensors import mapped
@@ -38,8 +37,7 @@ def cast(x: Any, target_type: Any, mode: str | int = "round") -> Any:
         mode = names[mode]
     if mode not in _MODES:
         raise InvalidOperationError(f"{what}: mode must be one of {', '.join(names)}, got {mode!r}")
-    frame = _getframe(1)
-    site = (frame.f_code, frame.f_lasti)
+    site = caller_site()
     if isinstance(x, Tile):
         return _cast_tile(kernel_context(what), site, x, target, mode)
     if isinstance(x, Tensor):

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Self, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError, ParserSyntaxError
-from a2a3sim.language.context import current, kernel_context
+from a2a3sim.language.context import caller_site, current, kernel_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.kernel.device_int import device_int
 from a2a3sim.models.operation import Signal
@@ -78,8 +78,7 @@ class phase:
 def sync_all() -> None:
     """Barrier of a kernel's blocks on one device: none leaves before all writes of all are visible."""
     ctx = kernel_context("pl.system.sync_all")
-    frame = _getframe(1)
-    ctx.group.arrive(ctx.core, Signal(ctx.lane, "sync_all", "S", (frame.f_code, frame.f_lasti)))
+    ctx.group.arrive(ctx.core, Signal(ctx.lane, "sync_all", "S", caller_site()))
 
 
 def fence() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sys import _getframe
 from typing import Any, SupportsIndex, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import KernelContext, kernel_context
+from a2a3sim.language.context import KernelContext, caller_site, kernel_context
 from a2a3sim.language.dynamic import Dim, dim_value
 from a2a3sim.language.handles import DistributedTensor, Tensor
 from a2a3sim.language.kernel import demands
@@ -180,7 +179,7 @@ def put(
     need_window(what, "dst", dst)
     need_tensor(what, "src", src)
     ctx = kernel_context(what)
-    frame = _getframe(1)
+    site = caller_site()
     there = dst.peer(what, peer)
     add = atomic == AtomicType.Add
     if add:
@@ -188,7 +187,6 @@ def put(
     regions = (dst_offsets, src_offsets, shape)
     _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
     other = other_end(dst, dim_value(peer))
-    site = (frame.f_code, frame.f_lasti)
     _copy(what, "put", ctx, site, src, None, there, other, regions, chunk_rows, chunk_cols, pipeline, add)
     return dst
 
@@ -210,11 +208,10 @@ def get(
     need_tensor(what, "dst", dst)
     need_window(what, "src", src)
     ctx = kernel_context(what)
-    frame = _getframe(1)
+    site = caller_site()
     there = src.peer(what, peer)
     regions = (dst_offsets, src_offsets, shape)
     _check_dynamic(what, (dst, src), regions, chunk_rows, chunk_cols)
     other = other_end(src, dim_value(peer))
-    site = (frame.f_code, frame.f_lasti)
     _copy(what, "get", ctx, site, there, other, dst, None, regions, chunk_rows, chunk_cols, pipeline, False)
     return dst

@@ -6,7 +6,7 @@ from sys import _getframe
 from typing import Any
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import kernel_context
+from a2a3sim.language.context import caller_site, kernel_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import DistributedTensor, Tensor, Tile
 from a2a3sim.language.kernel import demands
@@ -129,6 +129,6 @@ def store(
 def full(shape: Indices, dtype: Any, value: Number) -> Tile:
     """A tile of one value (V)."""
     ctx = kernel_context("pl.tile.full")
-    frame = _getframe(1)
+    site = caller_site()
     extent = tuple(dim_value(s) for s in shape)
-    return demands.fill(ctx, (frame.f_code, frame.f_lasti), extent, as_dtype(dtype), value)
+    return demands.fill(ctx, site, extent, as_dtype(dtype), value)

@@ -6,7 +6,7 @@ from sys import _getframe
 from typing import Any, SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import KernelContext, current, kernel_context
+from a2a3sim.language.context import KernelContext, caller_site, current, kernel_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import CommCtx, DistributedTensor, Tensor, Tile
 from a2a3sim.language.kernel import demands
@@ -117,10 +117,7 @@ def remote_store(
         InvalidOperationError: wrong kinds, dtypes differ, target of rank < 2.
         KernelError: no such peer, out of bounds, or the machine cannot add this dtype.
     """
-    frame = _getframe(1)
-    return _push(
-        "pld.tile.remote_store", src_tile, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
-    )
+    return _push("pld.tile.remote_store", src_tile, target, peer, offsets, atomic, caller_site())
 
 
 def remote_store_tensor(
@@ -137,10 +134,7 @@ def remote_store_tensor(
         InvalidOperationError: a window as source (`put` copies between windows), wrong kinds, dtypes differ.
         KernelError: no such peer, out of bounds, or the tensor exceeds UB.
     """
-    frame = _getframe(1)
-    return _push_tensor(
-        "pld.tensor.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti)
-    )
+    return _push_tensor("pld.tensor.remote_store", src, target, peer, offsets, atomic, caller_site())
 
 
 def remote_store_any(
@@ -152,9 +146,9 @@ def remote_store_any(
     atomic: AtomicType = AtomicType.None_,
 ) -> DistributedTensor:
     """``pld.remote_store``: `remote_store` of a tile or `remote_store_tensor` of a tensor."""
-    frame = _getframe(1)
+    site = caller_site()
     push = _push_tensor if isinstance(src, Tensor) else _push
-    return push("pld.remote_store", src, target, peer, offsets, atomic, (frame.f_code, frame.f_lasti))
+    return push("pld.remote_store", src, target, peer, offsets, atomic, site)
 
 
 def _push_tensor(

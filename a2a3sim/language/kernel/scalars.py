@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import _getframe
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.language.context import KernelContext, current, device_context
+from a2a3sim.language.context import KernelContext, caller_site, current, device_context
 from a2a3sim.language.dynamic import Dim, dim_value
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.kernel import demands
@@ -54,14 +53,12 @@ def read(src: Tensor | Tile, offset: _Offset) -> int | float:
         InvalidOperationError: neither tensor nor tile.
         KernelError: out of bounds, or no bytes are kept.
     """
-    frame = _getframe(1)
-    return _read("pl.read", src, offset, (frame.f_code, frame.f_lasti))
+    return _read("pl.read", src, offset, caller_site())
 
 
 def read_at(src: Tensor, offset: Indices) -> int | float:
     """The element that a subscript names; the caller's caller is the user's line."""
-    frame = _getframe(2)
-    return _read(f"reading an element of {src.name}", src, offset, (frame.f_code, frame.f_lasti))
+    return _read(f"reading an element of {src.name}", src, offset, caller_site(3))
 
 
 def _read(what: str, src: object, offset: _Offset, site: Site) -> int | float:
@@ -112,14 +109,12 @@ def _read_tile(what: str, tile: Tile, offset: Any, site: Site) -> int | float:
 
 def write(dst: Tensor, offset: _Offset, value: Number | Dim) -> Tensor:
     """Write one element of the rank's own global memory; the scalar pipe blocks until it is visible."""
-    frame = _getframe(1)
-    return _write("pl.write", dst, offset, value, (frame.f_code, frame.f_lasti))
+    return _write("pl.write", dst, offset, value, caller_site())
 
 
 def write_at(dst: Tensor, offset: Indices, value: Any) -> None:
     """Assign to the element that a subscript names."""
-    frame = _getframe(2)
-    _write(f"writing an element of {dst.name}", dst, offset, value, (frame.f_code, frame.f_lasti))
+    _write(f"writing an element of {dst.name}", dst, offset, value, caller_site(3))
 
 
 def _write(what: str, dst: object, offset: _Offset, value: object, site: Site) -> Tensor:

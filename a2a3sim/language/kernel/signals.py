@@ -6,7 +6,7 @@ from sys import _getframe
 from typing import SupportsIndex
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import KernelContext, current, kernel_context
+from a2a3sim.language.context import KernelContext, caller_site, current, kernel_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import DistributedTensor
 from a2a3sim.language.kernel import demands
@@ -89,7 +89,7 @@ def defer_wait(
     what = "pld.system.defer_wait"
     need_window(what, "signal", signal)
     ctx = kernel_context(what)
-    frame = _getframe(1)
+    site = caller_site()
     if ctx.deferred is None:
         raise InvalidOperationError(
             f"{what}: belongs into a pl.at(level=pl.Level.CORE_GROUP) block of its own"
@@ -107,5 +107,5 @@ def defer_wait(
             f"{what}: a task takes at most {_CONDITIONS} conditions, this is one more"
         )
     cell = signal.layout.cell(what, offsets)
-    demands.wait(ctx, (frame.f_code, frame.f_lasti), signal, cell, expected, True)
+    demands.wait(ctx, site, signal, cell, expected, True)
     return signal

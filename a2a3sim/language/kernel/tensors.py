@@ -13,7 +13,14 @@ from sys import _getframe
 from typing import Any, SupportsIndex, TypeAlias
 
 from a2a3sim.errors import InvalidOperationError
-from a2a3sim.language.context import DeviceContext, KernelContext, current, device_context, kernel_context
+from a2a3sim.language.context import (
+    DeviceContext,
+    KernelContext,
+    caller_site,
+    current,
+    device_context,
+    kernel_context,
+)
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Tensor, Tile
 from a2a3sim.language.host_handles import HostTensor, WindowView
@@ -176,7 +183,7 @@ def slice_of(
         KernelError: out of bounds.
     """
     what = "pl.slice"
-    frame = _getframe(1)
+    site = caller_site()
     if pad_value is not None:
         raise InvalidOperationError(
             f"{what}: pad_value= is not supported; fill a tile and pl.assemble into it"
@@ -194,7 +201,7 @@ def slice_of(
     context = current()
     if context is not None and context.level == "kernel" and isinstance(t, Tensor):
         region = layout.region(what, offset, extents if valid_shape is None else valid_shape)
-        tile = demands.load(context, (frame.f_code, frame.f_lasti), "load", t, region, extents, None)
+        tile = demands.load(context, site, "load", t, region, extents, None)
         if not drop_dims:
             return tile
         return window_of(
@@ -219,8 +226,7 @@ def assemble(target: Any, source: Any, offset: Indices, *, atomic: AtomicType = 
         InvalidOperationError: wrong kinds, ranks or dtypes.
         KernelError: out of bounds.
     """
-    frame = _getframe(1)
-    return _assemble("pl.assemble", target, source, offset, atomic, (frame.f_code, frame.f_lasti))
+    return _assemble("pl.assemble", target, source, offset, atomic, caller_site())
 
 
 def _assemble(what: str, target: Any, source: Any, offset: Indices, atomic: AtomicType, site: Site) -> Any:
@@ -304,7 +310,7 @@ def _copy(context: DeviceContext, site: Site, what: str, source: Tensor, target:
 
 def assign(target: Tensor, key: Key, value: Any) -> None:
     """``tensor[key] = value`` with slices: the value is assembled into that part."""
-    frame = _getframe(2)
+    site = caller_site(3)
     what = f"assigning to a part of {target.name}"
     view = target.viewed(target.layout.view(key))
     if not isinstance(value, (Tensor, Tile)):
@@ -313,4 +319,4 @@ def assign(target: Tensor, key: Key, value: Any) -> None:
     if [s for s in extent if s != 1] != [s for s in view.layout.shape if s != 1]:
         raise InvalidOperationError(f"{what}: extents must be {view.shape}, got {list(extent)}")
     offsets = (0,) * len(view.layout.shape)
-    _assemble(what, view, value, offsets, AtomicType.None_, (frame.f_code, frame.f_lasti))
+    _assemble(what, view, value, offsets, AtomicType.None_, site)

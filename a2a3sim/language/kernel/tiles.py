@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from sys import _getframe
 from typing import Any
 
 import numpy as np
 
 from a2a3sim.errors import InvalidOperationError, KernelError
-from a2a3sim.language.context import KernelContext, kernel_context
+from a2a3sim.language.context import KernelContext, caller_site, kernel_context
 from a2a3sim.language.dynamic import dim_value
 from a2a3sim.language.handles import Holes, Tile
 from a2a3sim.language.kernel import demands, undefined
@@ -71,8 +70,8 @@ def create(shape: Indices, dtype: Any, target_memory: MemorySpace = MemorySpace.
     what = "pl.tile.create"
     extents = _extents(what, shape)
     ctx = kernel_context(what)
-    frame = _getframe(1)
-    return demands.empty(ctx, (frame.f_code, frame.f_lasti), extents, as_dtype(dtype))
+    site = caller_site()
+    return demands.empty(ctx, site, extents, as_dtype(dtype))
 
 
 def reshape(tile: Tile, shape: Indices) -> Tile:
@@ -168,7 +167,7 @@ def row_sum(tile: Tile, tmp_tile: Tile) -> Tile:
     ctx.machine.check_vector(what, tile.dtype)
     if tmp_tile.dtype is not tile.dtype:
         raise InvalidOperationError(f"{what}: tmp_tile is {tmp_tile.dtype!r} but the tile is {tile.dtype!r}")
-    frame = _getframe(1)
+    site = caller_site()
     columns = tile.valid[-1]
     shape = (*tile.shape[:-1], 1)
 
@@ -177,7 +176,7 @@ def row_sum(tile: Tile, tmp_tile: Tile) -> Tile:
 
     return demands.vector(
         ctx,
-        (frame.f_code, frame.f_lasti),
+        site,
         "row_sum",
         tile.dtype,
         shape,
@@ -198,11 +197,11 @@ def move(tile: Tile, target_memory: MemorySpace = MemorySpace.Vec, **others: Any
     if not isinstance(target_memory, MemorySpace):
         raise InvalidOperationError(f"{what}: target_memory must be a pl.MemorySpace, got {target_memory!r}")
     ctx = kernel_context(what)
-    frame = _getframe(1)
+    site = caller_site()
     valid = None if tile.valid == tile.shape else tile.valid
     return demands.vector(
         ctx,
-        (frame.f_code, frame.f_lasti),
+        site,
         "copy",
         tile.dtype,
         tile.shape,
@@ -238,10 +237,10 @@ def matmul(lhs: Tile, rhs: Tile, out_dtype: Any = None, a_trans: bool = False, b
     sums = FP32 if lhs.dtype.floating else INT32
     dtype = sums if out_dtype is None else as_dtype(out_dtype)
     ctx = kernel_context(what)
-    frame = _getframe(1)
+    site = caller_site()
 
     def compute() -> Any:
         a, b = (t.data.astype(sums.numpy) for t in (lhs, rhs))
         return np.matmul(a.T if a_trans else a, b.T if b_trans else b).astype(dtype.numpy)
 
-    return demands.vector(ctx, (frame.f_code, frame.f_lasti), "matmul", dtype, (m, n), (lhs, rhs), compute)
+    return demands.vector(ctx, site, "matmul", dtype, (m, n), (lhs, rhs), compute)
